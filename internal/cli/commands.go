@@ -1,0 +1,10 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// commands lists the verbs of holdfast, one constructor a file.
+func commands(streams Streams) []*cobra.Command {
+	return []*cobra.Command{
+		newVersion(streams),
+	}
+}

@@ -1,0 +1,143 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Cmd is one process to run. Args are shown in errors, so a secret never
+// belongs there: pass it through Stdin, Env or a file.
+type Cmd struct {
+	Name string
+	Args []string
+	// Dir is the working directory; empty means the caller's.
+	Dir string
+	// Env is added to the caller's environment, as KEY=value.
+	Env []string
+	// Stdin is fed to the process; nil means no input.
+	Stdin io.Reader
+	// Stdout receives the output as it comes, instead of Run's return value.
+	Stdout io.Writer
+	// Stderr receives the error output as it comes, besides the copy that an
+	// error carries.
+	Stderr io.Writer
+	// Grace is how long the process may take to end after it was asked to,
+	// when the context ends. Zero means two seconds.
+	Grace time.Duration
+}
+
+// Command returns a Cmd of a name and its arguments.
+func Command(name string, args ...string) Cmd { return Cmd{Name: name, Args: args} }
+
+// String returns the command line as a person would type it.
+func (c Cmd) String() string {
+	words := make([]string, 0, len(c.Args)+1)
+	for _, w := range append([]string{c.Name}, c.Args...) {
+		if w == "" || strings.ContainsAny(w, " \t\n\"'\\$&|;<>(){}*?#~`!") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+// RunError says which command failed, with what exit code and last words.
+type RunError struct {
+	Cmd Cmd
+	// ExitCode is -1 if the process did not start or was ended by a signal.
+	ExitCode int
+	// Output is the end of what the process wrote, at most maxErrorOutput bytes.
+	Output string
+	Err    error
+}
+
+// maxErrorOutput bounds what an error carries of a process's output, in bytes.
+const maxErrorOutput = 8 << 10
+
+func (e *RunError) Error() string {
+	out := strings.TrimSpace(e.Output)
+	if out == "" {
+		return fmt.Sprintf("run %s: %v", e.Cmd, e.Err)
+	}
+	return fmt.Sprintf("run %s: %v: %s", e.Cmd, e.Err, out)
+}
+
+func (e *RunError) Unwrap() error { return e.Err }
+
+// ExitCode returns the exit code within err, or -1 if err holds none.
+func ExitCode(err error) int {
+	if re, ok := errors.AsType[*RunError](err); ok {
+		return re.ExitCode
+	}
+	return -1
+}
+
+// Run runs a command to its end and returns its standard output. When the
+// context ends the process is asked to end by SIGTERM and, after Grace,
+// killed. The error is a *RunError.
+func Run(ctx context.Context, c Cmd) ([]byte, error) {
+	var out bytes.Buffer
+	words := &tail{max: maxErrorOutput}
+	cmd := exec.CommandContext(ctx, c.Name, c.Args...)
+	cmd.Dir = c.Dir
+	if len(c.Env) > 0 {
+		cmd.Env = append(os.Environ(), c.Env...)
+	}
+	cmd.Stdin = c.Stdin
+	cmd.Stdout = io.Writer(&out)
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
+	cmd.Stderr = io.Writer(words)
+	if c.Stderr != nil {
+		cmd.Stderr = io.MultiWriter(words, c.Stderr)
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 2 * time.Second
+	if c.Grace > 0 {
+		cmd.WaitDelay = c.Grace
+	}
+	err := cmd.Run()
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	said := words.String()
+	if said == "" {
+		said = lastBytes(out.Bytes(), maxErrorOutput)
+	}
+	return out.Bytes(), &RunError{Cmd: c, ExitCode: cmd.ProcessState.ExitCode(), Output: said, Err: err}
+}
+
+// tail keeps the last max bytes written to it.
+type tail struct {
+	max int
+	buf []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - t.max; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.buf) }
+
+func lastBytes(b []byte, n int) string {
+	if len(b) > n {
+		b = b[len(b)-n:]
+	}
+	return string(b)
+}

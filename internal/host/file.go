@@ -1,0 +1,89 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// WriteFileAtomic writes data to path so that a reader, also one after a power
+// cut, sees either the old file or the whole new one: it writes a temporary
+// file beside it, syncs it, renames it over path and syncs the directory.
+// Parent directories are created with mode 0755.
+func WriteFileAtomic(path string, data []byte, mode fs.FileMode) (err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
+	}()
+	if err := fill(tmp, data, mode); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), tmp.Close())
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(dir)
+}
+
+func fill(f *os.File, data []byte, mode fs.FileMode) error {
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, bytes.NewReader(data)); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// SyncDir makes the entries of a directory durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// WriteFiles writes each file below root with WriteFileAtomic, leaving alone
+// those that already have the wanted content and mode. It returns the paths
+// that it wrote.
+func WriteFiles(root string, files []state.File) ([]string, error) {
+	var wrote []string
+	for _, f := range files {
+		path := filepath.Join(root, f.Path)
+		if sameFile(path, f) {
+			continue
+		}
+		if err := WriteFileAtomic(path, f.Data, f.Perm()); err != nil {
+			return wrote, err
+		}
+		wrote = append(wrote, path)
+	}
+	return wrote, nil
+}
+
+func sameFile(path string, want state.File) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != want.Perm() {
+		return false
+	}
+	have, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(have, want.Data)
+}
