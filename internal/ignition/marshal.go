@@ -1,10 +1,8 @@
 package ignition
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +24,7 @@ func Marshal(c Config, version string) ([]byte, error) {
 	if err := checkSources(c.Merge); err != nil {
 		return nil, fmt.Errorf("ignition %s: %w", version, err)
 	}
-	return encode(c.types(), version)
+	return encode(c.types(DataURL), c.types(noData), version)
 }
 
 // Convert rewrites a configuration of any version up to Newest in the given
@@ -36,70 +34,26 @@ func Convert(raw []byte, version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode(cfg, version)
+	return encode(cfg, cfg, version)
 }
 
-func encode(cfg types.Config, version string) ([]byte, error) {
+// encode returns a configuration whose skeleton, the same without the bytes
+// of its files, passes the version's parser.
+func encode(cfg, skeleton types.Config, version string) ([]byte, error) {
 	d, ok := dialectOf(version)
 	if !ok {
 		return nil, fmt.Errorf("ignition %s: unknown spec version, known are %s", version, strings.Join(Versions(), ", "))
 	}
-	cfg.Ignition.Version = version
-	raw, err := compact(cfg)
+	cfg.Ignition.Version, skeleton.Ignition.Version = version, version
+	bones, err := compact(skeleton)
 	if err != nil {
 		return nil, fmt.Errorf("ignition %s: %w", version, err)
 	}
-	rpt, err := d.check(raw)
+	rpt, err := d.check(bones)
 	if err := faults(rpt, err); err != nil {
 		return nil, fmt.Errorf("ignition %s: %w", version, err)
 	}
-	return raw, nil
-}
-
-// compact drops the empty objects that the types leave behind: they mean
-// nothing, and they would look like fields that an older version lacks.
-func compact(cfg types.Config) ([]byte, error) {
-	raw, err := json.Marshal(cfg)
-	if err != nil {
-		return nil, err
-	}
-	var tree any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := dec.Decode(&tree); err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(prune(tree)); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-// prune returns the tree without empty objects and lists, or nil if nothing
-// is left of it.
-func prune(tree any) any {
-	switch t := tree.(type) {
-	case map[string]any:
-		for key, value := range t {
-			if t[key] = prune(value); t[key] == nil {
-				delete(t, key)
-			}
-		}
-		if len(t) == 0 {
-			return nil
-		}
-	case []any:
-		for i := range t {
-			t[i] = prune(t[i])
-		}
-		if len(t) == 0 {
-			return nil
-		}
-	}
-	return tree
+	return compact(cfg)
 }
 
 // faults joins the entries of a parser's report into one error. Warnings
@@ -121,10 +75,14 @@ func faults(rpt report.Report, err error) error {
 	}
 }
 
-func (c Config) types() types.Config {
+// noData stands for a file's contents where only the structure is judged:
+// what DataURL makes is valid by itself, and parsing it is most of the time.
+func noData([]byte) string { return "data:," }
+
+func (c Config) types(contents func([]byte) string) types.Config {
 	var out types.Config
 	for _, f := range sorted(c.Files, func(f state.File) string { return f.Path }) {
-		out.Storage.Files = append(out.Storage.Files, fileType(f))
+		out.Storage.Files = append(out.Storage.Files, fileType(f, contents))
 	}
 	for _, d := range sorted(c.Directories, func(d Directory) string { return d.Path }) {
 		out.Storage.Directories = append(out.Storage.Directories, directoryType(d))
@@ -148,11 +106,11 @@ func sorted[T any](list []T, key func(T) string) []T {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 }
 
-func fileType(f state.File) types.File {
+func fileType(f state.File, contents func([]byte) string) types.File {
 	return types.File{
 		Node: types.Node{Path: f.Path, Overwrite: new(true)},
 		FileEmbedded1: types.FileEmbedded1{
-			Contents: types.Resource{Source: new(DataURL(f.Data))},
+			Contents: types.Resource{Source: new(contents(f.Data))},
 			Mode:     new(int(f.Perm().Perm())),
 		},
 	}
