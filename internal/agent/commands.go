@@ -1,0 +1,14 @@
+package agent
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/command"
+)
+
+// commands lists the verbs of holdfast-agent, one constructor a file.
+func commands(streams command.Streams) []*cobra.Command {
+	return []*cobra.Command{
+		newVersion(streams),
+	}
+}

@@ -1,0 +1,28 @@
+// Package agent is the `holdfast-agent` command: what runs on every host. Its
+// verbs compose the packages that know; it holds no rule of its own.
+package agent
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/command"
+)
+
+// Run executes one command line and returns the process's exit code.
+func Run(ctx context.Context, streams command.Streams, args []string) int {
+	return command.Run(ctx, newRoot(streams), streams, args)
+}
+
+func newRoot(streams command.Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdfast-agent",
+		Short: "Make this host what its configuration says, and keep it so",
+		Long: `holdfast-agent runs on every host of a cluster. It makes a package-based host
+into what its Ignition configuration says, as an Ignition-based operating
+system does by itself, and it keeps the host's part of the cluster in step.`,
+	}
+	root.AddCommand(commands(streams)...)
+	return root
+}

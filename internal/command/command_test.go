@@ -1,0 +1,53 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func tree() *cobra.Command {
+	root := &cobra.Command{Use: "tool"}
+	group := &cobra.Command{Use: "lab"}
+	up := &cobra.Command{Use: "up", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+	group.AddCommand(up)
+	fail := &cobra.Command{Use: "fail", RunE: func(*cobra.Command, []string) error { return errors.New("disk full") }}
+	need := &cobra.Command{Use: "need", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+	need.Flags().String("file", "", "")
+	if err := need.MarkFlagRequired("file"); err != nil {
+		panic(err)
+	}
+	root.AddCommand(group, fail, need)
+	return root
+}
+
+func TestExitCodeTellsAWrongCommandLineFromFailedWork(t *testing.T) {
+	tests := []struct {
+		line string
+		code int
+		want string
+	}{
+		{"lab up", ExitOK, ""},
+		{"lab", ExitOK, "Usage"},
+		{"", ExitOK, "Usage"},
+		{"fail", ExitFailed, "tool: disk full\n"},
+		{"nonsense", ExitUsage, `unknown command "nonsense"`},
+		{"lab upp", ExitUsage, "did you mean up?"},
+		{"lab up now", ExitUsage, "see 'tool lab up --help'"},
+		{"lab up --fast", ExitUsage, "unknown flag: --fast"},
+		{"need", ExitUsage, `required flag(s) "file" not set`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.line, func(t *testing.T) {
+			var out bytes.Buffer
+			code := Run(context.Background(), tree(), Streams{Out: &out, Err: &out}, strings.Fields(tt.line))
+			if code != tt.code || !strings.Contains(out.String(), tt.want) {
+				t.Errorf("exit code %d, want %d; output %q lacks %q", code, tt.code, out.String(), tt.want)
+			}
+		})
+	}
+}
