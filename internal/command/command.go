@@ -58,6 +58,7 @@ func Run(ctx context.Context, root *cobra.Command, streams Streams, args []strin
 func strict(cmd *cobra.Command) {
 	switch {
 	case cmd.HasSubCommands() && !cmd.Runnable():
+		cmd.SuggestionsMinimumDistance = 2
 		cmd.Args = knownVerb
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	case cmd.Args != nil:
