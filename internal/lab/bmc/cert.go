@@ -1,0 +1,82 @@
+package bmc
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"time"
+)
+
+// certificateLife is how long a certificate is valid, as long as those that
+// vendors ship.
+const certificateLife = 10 * 365 * 24 * time.Hour
+
+// NewCertificate makes a self-signed certificate for the hosts, which are
+// names or IP addresses, valid from an hour before now on. It can sign
+// nothing but itself: who trusts it trusts this controller only.
+func NewCertificate(name string, hosts []string, now time.Time) (tls.Certificate, error) {
+	return newCertificate(name, hosts, now.Add(-time.Hour), now.Add(certificateLife))
+}
+
+func newCertificate(name string, hosts []string, from, to time.Time) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("generate the key of %s: %w", name, err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("generate the serial number of %s: %w", name, err)
+	}
+	template := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: name, Organization: []string{manufacturer}},
+		NotBefore:             from,
+		NotAfter:              to,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+	}
+	addHosts(template, hosts)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("sign the certificate of %s: %w", name, err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+func addHosts(template *x509.Certificate, hosts []string) {
+	for _, h := range hosts {
+		if addr, err := netip.ParseAddr(h); err == nil {
+			template.IPAddresses = append(template.IPAddresses, addr.AsSlice())
+			continue
+		}
+		template.DNSNames = append(template.DNSNames, h)
+	}
+}
+
+// faultyCertificate makes the certificate of a quirk; none is the good one.
+func faultyCertificate(fault, name string, hosts []string, good tls.Certificate, now time.Time) (tls.Certificate, error) {
+	const day = 24 * time.Hour
+	switch fault {
+	case CertificateExpired:
+		return newCertificate(name, hosts, now.Add(-30*day), now.Add(-day))
+	case CertificateNotYetValid:
+		return newCertificate(name, hosts, now.Add(day), now.Add(30*day))
+	case CertificateOtherHost:
+		return newCertificate("other.invalid", []string{"other.invalid"}, now.Add(-day), now.Add(30*day))
+	default:
+		return good, nil
+	}
+}
+
+// certificatePEM is the public part of a certificate.
+func certificatePEM(c tls.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
+}

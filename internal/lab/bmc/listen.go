@@ -1,0 +1,193 @@
+package bmc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// headerTimeout bounds how long a client may take to say what it wants.
+	headerTimeout = 10 * time.Second
+	// backlog is how many connections may wait to be accepted.
+	backlog = 128
+	// acceptPause is how long to wait after a failed accept, in which
+	// nothing but the quirk "unreachable" changes.
+	acceptPause = 20 * time.Millisecond
+)
+
+// Serve answers on a TCP listener over HTTPS until the context ends, then
+// closes the listener and drops what is pending. It returns nil if the
+// context ended it.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	defer s.Close()
+	gate := &gate{Listener: ln, server: s, done: ctx.Done(), conns: map[net.Conn]struct{}{}}
+	srv := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: headerTimeout,
+		ErrorLog:          nil,
+		// Controllers speak HTTP/1.1 only.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	srv.ErrorLog = quiet()
+	go gate.follow()
+	stop := context.AfterFunc(ctx, func() {
+		gate.drop()
+		_ = srv.Close() // the listener's error comes back from Serve
+	})
+	defer stop()
+	err := srv.Serve(tls.NewListener(gate, s.TLSConfig()))
+	if ctx.Err() != nil || errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("controller of %s on %s: %w", s.cfg.Name, ln.Addr(), err)
+}
+
+// gate is a listener with the faults of the quirks half-open and unreachable.
+type gate struct {
+	net.Listener
+	server *Server
+	done   <-chan struct{}
+
+	mu     sync.Mutex
+	closed bool // the socket does not listen
+	conns  map[net.Conn]struct{}
+}
+
+// Accept returns the next connection that is to be served; half-open ones are
+// kept and never served.
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			if g.retry() {
+				continue
+			}
+			return nil, err
+		}
+		switch q := g.server.Quirks(); {
+		case q.Unreachable:
+			_ = conn.Close()
+		case q.HalfOpen:
+			g.hold(conn)
+		default:
+			return g.hold(conn), nil
+		}
+	}
+}
+
+// retry waits a moment after a failed accept, and reports whether the failure
+// is due to the quirk, so that the socket will listen again.
+func (g *gate) retry() bool {
+	g.mu.Lock()
+	closed := g.closed
+	g.mu.Unlock()
+	select {
+	case <-g.done:
+		return false
+	case <-time.After(acceptPause):
+		return closed || g.listens()
+	}
+}
+
+func (g *gate) listens() bool {
+	return g.control(func(fd int) error {
+		listening, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+		if err == nil && listening == 0 {
+			err = syscall.EINVAL
+		}
+		return err
+	}) == nil
+}
+
+// hold remembers a connection until it is closed.
+func (g *gate) hold(conn net.Conn) net.Conn {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	held := &heldConn{Conn: conn, gate: g}
+	g.conns[held] = struct{}{}
+	return held
+}
+
+type heldConn struct {
+	net.Conn
+	gate *gate
+}
+
+func (c *heldConn) Close() error {
+	c.gate.mu.Lock()
+	delete(c.gate.conns, c)
+	c.gate.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// follow makes the socket follow the quirks until the server ends.
+func (g *gate) follow() {
+	was := Quirks{}
+	for {
+		q, changed := g.server.quirksAndChange()
+		if q.Unreachable != was.Unreachable {
+			g.listen(!q.Unreachable)
+		}
+		if q.Unreachable || (was.HalfOpen && !q.HalfOpen) {
+			g.drop()
+		}
+		was = q
+		select {
+		case <-g.done:
+			return
+		case <-changed:
+		}
+	}
+}
+
+// drop closes all connections.
+func (g *gate) drop() {
+	g.mu.Lock()
+	conns := g.conns
+	g.conns = map[net.Conn]struct{}{}
+	g.mu.Unlock()
+	for c := range conns {
+		_ = c.Close()
+	}
+}
+
+// listen opens and closes the socket to connections without giving up its
+// address: on Linux a listening socket that is shut down refuses connections
+// and can be made to listen again, in the network namespace it was made in.
+func (g *gate) listen(open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.control(func(fd int) error {
+		if open {
+			return syscall.Listen(fd, backlog)
+		}
+		return syscall.Shutdown(fd, syscall.SHUT_RD)
+	})
+	g.closed = !open
+	if err != nil {
+		g.server.log.Error("cannot follow the quirk unreachable", "error", err)
+	}
+}
+
+func (g *gate) control(f func(fd int) error) error {
+	socket, ok := g.Listener.(syscall.Conn)
+	if !ok {
+		return fmt.Errorf("listener %T has no socket", g.Listener)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	if err := raw.Control(func(fd uintptr) { result = f(int(fd)) }); err != nil {
+		return err
+	}
+	return result
+}

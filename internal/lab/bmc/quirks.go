@@ -1,0 +1,310 @@
+package bmc
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Quirks are the faults of a controller. The zero value has none. The JSON
+// key of a field is the name of the quirk; QuirkDocs says what each does.
+type Quirks struct {
+	ConflictWhenOff   bool     `json:"conflict-when-off,omitempty"`
+	ConflictWhenOn    bool     `json:"conflict-when-on,omitempty"`
+	AcceptAndIgnore   bool     `json:"accept-and-ignore,omitempty"`
+	ErrorYetActs      bool     `json:"error-yet-acts,omitempty"`
+	PoweringOffSticks bool     `json:"powering-off-sticks,omitempty"`
+	SlowOff           Duration `json:"slow-off,omitempty"`
+	PoweringOn        bool     `json:"powering-on,omitempty"`
+	Says              string   `json:"says,omitempty"`
+	ActionInfoOnly    bool     `json:"action-info-only,omitempty"`
+	ExtraSystems      int      `json:"extra-systems,omitempty"`
+	OtherIdentity     bool     `json:"other-identity,omitempty"`
+	SessionsHeld      int      `json:"sessions-held,omitempty"`
+	SessionTimeout    Duration `json:"session-timeout,omitempty"`
+	AuthStatus        int      `json:"auth-status,omitempty"`
+	Certificate       string   `json:"certificate,omitempty"`
+	Delay             Duration `json:"delay,omitempty"`
+	Mute              bool     `json:"mute,omitempty"`
+	HalfOpen          bool     `json:"half-open,omitempty"`
+	CutAnswer         bool     `json:"cut-answer,omitempty"`
+	Unreachable       bool     `json:"unreachable,omitempty"`
+}
+
+// Duration is a time.Duration that is written as "5s" in JSON.
+type Duration time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil || v < 0 {
+		return fmt.Errorf("%q is no duration: write for example 5s or 500ms", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Values of the quirk "says" that are no power state.
+const (
+	// SaysNull reports PowerState null.
+	SaysNull = "null"
+	// SaysNothing leaves PowerState out.
+	SaysNothing = "nothing"
+)
+
+// Values of the quirk "certificate"; empty is a valid self-signed one.
+const (
+	CertificateExpired     = "expired"
+	CertificateNotYetValid = "not-yet-valid"
+	CertificateOtherHost   = "other-host"
+)
+
+// QuirkDoc describes one quirk for a person.
+type QuirkDoc struct {
+	// Name is what Set and the JSON form call it.
+	Name string
+	// Doc says what the controller does under it.
+	Doc string
+	// Values says what it can be set to.
+	Values string
+	// Default is its value when nothing is set.
+	Default string
+}
+
+type quirk struct {
+	name, doc string
+	field     func(*Quirks) any // pointer to the field
+	allowed   []string          // values of a string field, or of an int one
+	fallback  string            // what an unset value means; empty says "off"
+}
+
+var quirkTable = []quirk{
+	{
+		name: "conflict-when-off", doc: "answers 409 to a power-off when the system is off already",
+		field: func(q *Quirks) any { return &q.ConflictWhenOff },
+	},
+	{
+		name: "conflict-when-on", doc: "answers 409 to a power-on when the system is on already",
+		field: func(q *Quirks) any { return &q.ConflictWhenOn },
+	},
+	{
+		name: "accept-and-ignore", doc: "answers 202 to a reset, and nothing happens",
+		field: func(q *Quirks) any { return &q.AcceptAndIgnore },
+	},
+	{
+		name: "error-yet-acts", doc: "answers 500 to a reset, and carries it out",
+		field: func(q *Quirks) any { return &q.ErrorYetActs },
+	},
+	{
+		name: "powering-off-sticks", doc: "begins a power-off, says PoweringOff, and never cuts the power; the request is forgotten when the quirk is cleared",
+		field: func(q *Quirks) any { return &q.PoweringOffSticks },
+	},
+	{
+		name: "slow-off", doc: "cuts the power only this long after it accepted to, and says PoweringOff until then",
+		field: func(q *Quirks) any { return &q.SlowOff },
+	},
+	{
+		name: "powering-on", doc: "says PoweringOn, not On, until the host boots",
+		field: func(q *Quirks) any { return &q.PoweringOn },
+	},
+	{
+		name: "says", doc: "reports this PowerState whatever is true",
+		field:   func(q *Quirks) any { return &q.Says },
+		allowed: []string{"On", "Off", "PoweringOn", "PoweringOff", "Paused", SaysNull, SaysNothing}, fallback: "the truth",
+	},
+	{
+		name: "action-info-only", doc: "lists the reset types only in the ActionInfo resource, not beside the action",
+		field: func(q *Quirks) any { return &q.ActionInfoOnly },
+	},
+	{
+		name: "extra-systems", doc: "lists this many systems of other machines besides ours, the last of the list among them; each can be switched",
+		field: func(q *Quirks) any { return &q.ExtraSystems }, fallback: "0",
+	},
+	{
+		name: "other-identity", doc: "reports UUID and serial number of another machine",
+		field: func(q *Quirks) any { return &q.OtherIdentity },
+	},
+	{
+		name: "sessions-held", doc: "this many of the 8 sessions are held by others; with 8 each request for a session is refused with 503",
+		field: func(q *Quirks) any { return &q.SessionsHeld }, fallback: "0",
+	},
+	{
+		name: "session-timeout", doc: "a session that was not used for this long is closed",
+		field: func(q *Quirks) any { return &q.SessionTimeout }, fallback: "30m",
+	},
+	{
+		name: "auth-status", doc: "answers each request that needs authentication with this HTTP status, also with the right password",
+		field:   func(q *Quirks) any { return &q.AuthStatus },
+		allowed: []string{"401", "403", "500", "503"},
+	},
+	{
+		name: "certificate", doc: "shows a TLS certificate with this fault",
+		field:   func(q *Quirks) any { return &q.Certificate },
+		allowed: []string{CertificateExpired, CertificateNotYetValid, CertificateOtherHost}, fallback: "self-signed, valid",
+	},
+	{
+		name: "delay", doc: "waits this long before it answers a request",
+		field: func(q *Quirks) any { return &q.Delay },
+	},
+	{
+		name: "mute", doc: "accepts connections and requests, and never answers",
+		field: func(q *Quirks) any { return &q.Mute },
+	},
+	{
+		name: "half-open", doc: "accepts TCP connections and never speaks TLS",
+		field: func(q *Quirks) any { return &q.HalfOpen },
+	},
+	{
+		name: "cut-answer", doc: "closes the connection in the middle of each answer",
+		field: func(q *Quirks) any { return &q.CutAnswer },
+	},
+	{
+		name: "unreachable", doc: "does not listen: connections are refused, open ones are closed",
+		field: func(q *Quirks) any { return &q.Unreachable },
+	},
+}
+
+// QuirkDocs describes all quirks, in the order to show them.
+func QuirkDocs() []QuirkDoc {
+	docs := make([]QuirkDoc, 0, len(quirkTable))
+	for _, k := range quirkTable {
+		docs = append(docs, QuirkDoc{Name: k.name, Doc: k.doc, Values: k.values(), Default: k.defaults()})
+	}
+	return docs
+}
+
+func (k quirk) defaults() string {
+	if k.fallback == "" {
+		return "off"
+	}
+	return k.fallback
+}
+
+func (k quirk) values() string {
+	if len(k.allowed) > 0 {
+		return strings.Join(k.allowed, ", ")
+	}
+	switch k.field(new(Quirks)).(type) {
+	case *bool:
+		return "true, false"
+	case *Duration:
+		return "a duration"
+	default:
+		return "a number"
+	}
+}
+
+// Set changes one quirk by its name. The value of a switch may be empty,
+// which throws it. The error names what would be right.
+func (q *Quirks) Set(name, value string) error {
+	k, err := findQuirk(name)
+	if err != nil {
+		return err
+	}
+	if len(k.allowed) > 0 && !slices.Contains(k.allowed, value) {
+		return fmt.Errorf("quirk %s: %q is none of %s", name, value, strings.Join(k.allowed, ", "))
+	}
+	if err := assign(k.field(q), value); err != nil {
+		return fmt.Errorf("quirk %s: %w", name, err)
+	}
+	return nil
+}
+
+// Clear takes one quirk back to its default.
+func (q *Quirks) Clear(name string) error {
+	k, err := findQuirk(name)
+	if err != nil {
+		return err
+	}
+	switch field := k.field(q).(type) {
+	case *bool:
+		*field = false
+	case *int:
+		*field = 0
+	case *string:
+		*field = ""
+	case *Duration:
+		*field = 0
+	}
+	return nil
+}
+
+func findQuirk(name string) (quirk, error) {
+	i := slices.IndexFunc(quirkTable, func(k quirk) bool { return k.name == name })
+	if i < 0 {
+		return quirk{}, fmt.Errorf("no quirk is named %q: there are %s", name, strings.Join(quirkNames(), ", "))
+	}
+	return quirkTable[i], nil
+}
+
+func quirkNames() []string {
+	names := make([]string, 0, len(quirkTable))
+	for _, k := range quirkTable {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func assign(field any, value string) error {
+	switch field := field.(type) {
+	case *bool:
+		return assignBool(field, value)
+	case *int:
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 || n > maxCount {
+			return fmt.Errorf("%q is no number from 0 to %d", value, maxCount)
+		}
+		*field = n
+	case *string:
+		*field = value
+	case *Duration:
+		return field.UnmarshalText([]byte(value))
+	}
+	return nil
+}
+
+// maxCount bounds the quirks that count something and HTTP statuses.
+const maxCount = 999
+
+func assignBool(field *bool, value string) error {
+	if value == "" {
+		value = "true"
+	}
+	v, err := strconv.ParseBool(value)
+	if err != nil {
+		return fmt.Errorf("%q is neither true nor false", value)
+	}
+	*field = v
+	return nil
+}
+
+// behave translates the quirks of power.
+func (q Quirks) behave(b *Behaviour) {
+	b.OffDelay = time.Duration(q.SlowOff)
+	b.OffSticks = q.PoweringOffSticks
+	b.ConflictWhenOff = q.ConflictWhenOff
+	b.ConflictWhenOn = q.ConflictWhenOn
+}
+
+// shown returns the PowerState to report; nil is null, and false leaves it
+// out.
+func (q Quirks) shown(s State) (value any, present bool) {
+	switch q.Says {
+	case "":
+	case SaysNull:
+		return nil, true
+	case SaysNothing:
+		return nil, false
+	default:
+		return q.Says, true
+	}
+	if q.PoweringOn && (s.Phase == PhasePOST || s.Phase == PhaseStarting) {
+		return PoweringOn, true
+	}
+	return s.Shown(), true
+}

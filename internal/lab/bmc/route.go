@@ -1,0 +1,275 @@
+package bmc
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	rootPath     = "/redfish/v1"
+	systemsPath  = rootPath + "/Systems"
+	chassisPath  = rootPath + "/Chassis"
+	managersPath = rootPath + "/Managers"
+	servicePath  = rootPath + "/SessionService"
+	sessionsPath = servicePath + "/Sessions"
+	managerPath  = managersPath + "/BMC"
+	nicsPath     = managerPath + "/EthernetInterfaces"
+	resetAction  = "/Actions/ComputerSystem.Reset"
+	resetInfo    = "/ResetActionInfo"
+)
+
+type handler func(*http.Request) reply
+
+// resource is what a path leads to: a handler per method.
+type resource struct {
+	methods map[string]handler
+	// public resources need no authentication.
+	public bool
+	// openPost needs none for POST: it is how a client logs in.
+	openPost bool
+}
+
+func (r resource) open(method string) bool { return r.openPost && method == http.MethodPost }
+
+// call runs the method, or answers which ones there are.
+func (r resource) call(req *http.Request) reply {
+	method := req.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if h, ok := r.methods[method]; ok {
+		return h(req)
+	}
+	return fault(http.StatusMethodNotAllowed, "OperationNotAllowed",
+		"The HTTP method is not allowed on this resource.", "Use one of the methods of the header Allow.").
+		with("Allow", strings.Join(r.allow(), ", "))
+}
+
+func (r resource) allow() []string {
+	allow := slices.Collect(maps.Keys(r.methods))
+	if slices.Contains(allow, http.MethodGet) {
+		allow = append(allow, http.MethodHead)
+	}
+	slices.Sort(allow)
+	return allow
+}
+
+// readOnly is a resource that can only be read.
+func readOnly(body func() object) resource {
+	return resource{methods: map[string]handler{
+		http.MethodGet: func(*http.Request) reply { return found(body()) },
+	}}
+}
+
+func postOnly(h handler) resource {
+	return resource{methods: map[string]handler{http.MethodPost: h}}
+}
+
+// find returns the resource of a path.
+func (s *Server) find(path string) (resource, bool) {
+	path = strings.TrimSuffix(path, "/")
+	if fixed, ok := s.fixed(path); ok {
+		return fixed, true
+	}
+	if rest, ok := strings.CutPrefix(path, systemsPath+"/"); ok {
+		return s.findSystem(rest)
+	}
+	if id, ok := strings.CutPrefix(path, sessionsPath+"/"); ok {
+		return s.findSession(id)
+	}
+	return resource{}, false
+}
+
+// fixed finds the resources that are there whatever the state.
+func (s *Server) fixed(path string) (resource, bool) {
+	switch path {
+	case "/redfish":
+		return public(readOnly(versions)), true
+	case rootPath:
+		return public(readOnly(func() object { return serviceRoot(s.identity()) })), true
+	case rootPath + "/odata":
+		return public(readOnly(odata)), true
+	case rootPath + "/$metadata":
+		return public(metadata()), true
+	case systemsPath:
+		return readOnly(func() object { return collection(systemsPath, "ComputerSystem", s.systemIDs()) }), true
+	case chassisPath:
+		return readOnly(func() object { return collection(chassisPath, "Chassis", []string{"1"}) }), true
+	case chassisPath + "/1":
+		return readOnly(func() object { return chassis(s.identity(), s.SystemPath()) }), true
+	case managersPath:
+		return readOnly(func() object { return collection(managersPath, "Manager", []string{"BMC"}) }), true
+	case managerPath:
+		return readOnly(func() object { return manager(s.SystemPath()) }), true
+	case nicsPath:
+		return readOnly(func() object { return collection(nicsPath, "EthernetInterface", []string{"eth0"}) }), true
+	case nicsPath + "/eth0":
+		return readOnly(func() object { return managerNIC(s.cfg.Name) }), true
+	case servicePath:
+		return readOnly(func() object { return sessionService(s.Quirks().sessionTimeout()) }), true
+	case sessionsPath:
+		return s.sessionCollection(), true
+	}
+	return resource{}, false
+}
+
+func public(r resource) resource {
+	r.public = true
+	return r
+}
+
+// metadata is the OData schema document, which clients of this simulator
+// never need the contents of.
+func metadata() resource {
+	const document = `<?xml version="1.0" encoding="UTF-8"?>` + "\n" +
+		`<edmx:Edmx xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx" Version="4.0"/>` + "\n"
+	return resource{methods: map[string]handler{
+		http.MethodGet: func(*http.Request) reply { return reply{status: http.StatusOK, body: document} },
+	}}
+}
+
+// findSystem finds a system, ours or another machine's, and what lies below.
+func (s *Server) findSystem(rest string) (resource, bool) {
+	id, below, _ := strings.Cut(rest, "/")
+	if !slices.Contains(s.systemIDs(), id) {
+		return resource{}, false
+	}
+	ours := id == s.cfg.SystemID
+	switch "/" + below {
+	case "/":
+		if ours {
+			return resource{methods: map[string]handler{http.MethodGet: s.getSystem}}, true
+		}
+		return readOnly(func() object { return s.neighbour(id) }), true
+	case resetInfo:
+		return readOnly(func() object { return actionInfo(systemsPath + "/" + id) }), true
+	case resetAction:
+		if ours {
+			return postOnly(s.postReset), true
+		}
+		return postOnly(func(r *http.Request) reply { return s.resetNeighbour(id, r) }), true
+	}
+	return resource{}, false
+}
+
+func (s *Server) getSystem(r *http.Request) reply {
+	state, err := s.power.observe(r.Context())
+	if err != nil {
+		s.log.Error("cannot read the power", "error", err)
+		return internal("The state of the system's power is not known.")
+	}
+	q := s.Quirks()
+	return found(system(s.identity(), s.SystemPath(), q, state))
+}
+
+type resetRequest struct {
+	ResetType *ResetType
+}
+
+// postReset asks for a reset of our system, as the quirks let it.
+func (s *Server) postReset(r *http.Request) reply {
+	t, problem, ok := readReset(r)
+	if !ok {
+		return problem
+	}
+	out := s.resetOurs(r, t)
+	s.record(Reset{At: time.Now(), Type: t, From: r.RemoteAddr, Status: out.status})
+	return out
+}
+
+func readReset(r *http.Request) (ResetType, reply, bool) {
+	var req resetRequest
+	if problem, ok := decode(r, &req); !ok {
+		return "", problem, false
+	}
+	if req.ResetType == nil {
+		return "", fault(http.StatusBadRequest, "ActionParameterMissing",
+			"The parameter ResetType is missing.", "Send ResetType."), false
+	}
+	return *req.ResetType, reply{}, true
+}
+
+func (s *Server) resetOurs(r *http.Request, t ResetType) reply {
+	q := s.Quirks()
+	if q.AcceptAndIgnore {
+		return reply{status: http.StatusAccepted}
+	}
+	err := s.power.reset(r.Context(), t)
+	switch {
+	case err != nil:
+		s.log.Warn("reset refused", "type", t, "error", err)
+		return refusedReset(t, err)
+	case q.ErrorYetActs:
+		return internal("The operation failed.")
+	}
+	return reply{status: http.StatusNoContent}
+}
+
+// resetNeighbour switches another machine at once.
+func (s *Server) resetNeighbour(id string, r *http.Request) reply {
+	t, problem, ok := readReset(r)
+	if !ok {
+		return problem
+	}
+	next, _, err := Step(s.neighbourState(id), Event{Kind: EventReset, Reset: t}, time.Now(), Behaviour{})
+	if err != nil {
+		return refusedReset(t, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.neighbours[id] = next.Shown() == PowerOn
+	return reply{status: http.StatusNoContent}
+}
+
+func (s *Server) sessionCollection() resource {
+	return resource{openPost: true, methods: map[string]handler{
+		http.MethodGet: func(*http.Request) reply {
+			return found(collection(sessionsPath, "Session", s.sessions.ids(time.Now(), s.Quirks().sessionTimeout())))
+		},
+		http.MethodPost: s.postSession,
+	}}
+}
+
+// postSession logs a client in.
+func (s *Server) postSession(r *http.Request) reply {
+	q := s.Quirks()
+	if q.AuthStatus != 0 {
+		return refused(q.AuthStatus)
+	}
+	var req struct{ UserName, Password string }
+	if problem, ok := decode(r, &req); !ok {
+		return problem
+	}
+	if !s.credentials(req.UserName, req.Password) {
+		return refused(http.StatusUnauthorized)
+	}
+	opened, ok := s.sessions.create(time.Now(), q.sessionTimeout(), sessionLimit-q.SessionsHeld)
+	if !ok {
+		return fault(http.StatusServiceUnavailable, "SessionLimitExceeded",
+			"The session could not be opened, since the limit of simultaneous sessions is reached.",
+			"Close a session that is not needed any more.")
+	}
+	path := sessionsPath + "/" + opened.id
+	return reply{
+		status: http.StatusCreated, body: sessionBody(opened.id, req.UserName),
+		header: map[string]string{"X-Auth-Token": opened.token, "Location": path},
+	}
+}
+
+func (s *Server) findSession(id string) (resource, bool) {
+	if !slices.Contains(s.sessions.ids(time.Now(), s.Quirks().sessionTimeout()), id) {
+		return resource{}, false
+	}
+	return resource{methods: map[string]handler{
+		http.MethodGet: func(*http.Request) reply { return found(sessionBody(id, s.cfg.Username)) },
+		http.MethodDelete: func(r *http.Request) reply {
+			if !s.sessions.remove(id) {
+				return missing(r.URL.Path)
+			}
+			return reply{status: http.StatusNoContent}
+		},
+	}}, true
+}
