@@ -17,7 +17,7 @@ type InstallConfig struct {
 	Networking Networking `json:"networking"`
 	// ControlPlane is the pool named master.
 	ControlPlane MachinePool `json:"controlPlane"`
-	// Compute holds at most one pool, named worker.
+	// Compute holds at most one pool, named worker. Absent means no workers.
 	Compute  []MachinePool `json:"compute,omitempty"`
 	Platform Platform      `json:"platform"`
 	// BootstrapInPlace is accepted for a single control plane, which is always
@@ -26,13 +26,18 @@ type InstallConfig struct {
 	// RendezvousIP is the machine address of the control-plane host that
 	// starts the cluster. Empty means that the host given bootstrap.ign does.
 	RendezvousIP string `json:"rendezvousIP,omitempty"`
-	FeatureSet   string `json:"featureSet,omitempty"`
+	// FeatureSet is empty, TechPreviewNoUpgrade, DevPreviewNoUpgrade or
+	// CustomNoUpgrade. The spelling Default is read as empty.
+	FeatureSet string `json:"featureSet,omitempty"`
 	// FeatureGates are entries "Name=true" or "Name=false".
-	FeatureGates          []string `json:"featureGates,omitempty"`
-	SSHKey                string   `json:"sshKey,omitempty"`
-	PullSecret            Secret   `json:"pullSecret,omitempty"`
-	Proxy                 *Proxy   `json:"proxy,omitempty"`
-	AdditionalTrustBundle string   `json:"additionalTrustBundle,omitempty"`
+	FeatureGates []string `json:"featureGates,omitempty"`
+	// SSHKey holds authorized keys, one a line.
+	SSHKey string `json:"sshKey,omitempty"`
+	// PullSecret is a registry authentication file in JSON, with "auths".
+	PullSecret Secret `json:"pullSecret,omitempty"`
+	Proxy      *Proxy `json:"proxy,omitempty"`
+	// AdditionalTrustBundle holds certificates in PEM.
+	AdditionalTrustBundle string `json:"additionalTrustBundle,omitempty"`
 }
 
 // Metadata names the cluster.
@@ -82,7 +87,7 @@ type FencingCredential struct {
 	// HostName is the name of the node. The specification spells the key
 	// "hostname", the shipped schema "hostName"; both are read.
 	HostName string `json:"hostName"`
-	// Address is the Redfish URL of the system.
+	// Address is the Redfish URL of the system; see ParseBMCAddress.
 	Address  string `json:"address"`
 	Username string `json:"username"`
 	Password Secret `json:"password"`
@@ -129,33 +134,13 @@ type BootstrapInPlace struct {
 	InstallationDisk string `json:"installationDisk,omitempty"`
 }
 
-// Proxy is the site's way out.
+// Proxy is the site's way out. The URLs may carry a name and a password, so
+// formatting and JSON leave those out.
 type Proxy struct {
 	HTTPProxy  string `json:"httpProxy,omitempty"`
 	HTTPSProxy string `json:"httpsProxy,omitempty"`
 	NoProxy    string `json:"noProxy,omitempty"`
 }
-
-// Secret is a string that no formatting verb prints. Its value is read with
-// Reveal, at the places that hand it on.
-type Secret string
-
-// Redacted is what a Secret prints as.
-const Redacted = "<redacted>"
-
-// String implements fmt.Stringer without the value.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return Redacted
-}
-
-// GoString implements fmt.GoStringer without the value.
-func (s Secret) GoString() string { return s.String() }
-
-// Reveal returns the value.
-func (s Secret) Reveal() string { return string(s) }
 
 // ClusterDomain is the domain below which all names of the cluster lie.
 func (c *InstallConfig) ClusterDomain() string { return c.Metadata.Name + "." + c.BaseDomain }

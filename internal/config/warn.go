@@ -1,0 +1,53 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Warnings returns what is allowed in a valid configuration but seldom wise,
+// one sentence each, in a fixed order. None holds a secret.
+func Warnings(c *InstallConfig) []string {
+	var out []string
+	if c.ControlPlane.Fencing != nil {
+		out = fencingWarnings(c)
+	}
+	if c.ControlPlaneReplicas() == twoNodeReplicas && c.ComputeReplicas() > 0 {
+		out = append(out, "compute: a site of two control planes is expected to have no workers beside them")
+	}
+	if c.BootstrapInPlace != nil && c.BootstrapInPlace.InstallationDisk != "" {
+		out = append(out, "bootstrapInPlace.installationDisk: hosts with a package-based system keep their disks; it matters to Ignition-based systems only")
+	}
+	return out
+}
+
+func fencingWarnings(c *InstallConfig) []string {
+	var out []string
+	for i, cred := range c.ControlPlane.Fencing.Credentials {
+		path := fmt.Sprintf("controlPlane.fencing.credentials[%d]", i)
+		if cred.CertificateVerification == CertificateVerificationDisabled {
+			out = append(out, path+".certificateVerification: without it whoever answers at that address gets the password")
+		}
+		if inMachineNetwork(c, cred.Address) {
+			out = append(out, path+".address: lies in a machine network; a BMC on a network of its own can still be reached when that one fails")
+		}
+	}
+	return out
+}
+
+func inMachineNetwork(c *InstallConfig, address string) bool {
+	bmc, err := ParseBMCAddress(address)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(bmc.Host)
+	if err != nil {
+		return false
+	}
+	for _, p := range c.MachineNetworks() {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
