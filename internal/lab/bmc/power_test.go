@@ -321,7 +321,7 @@ func TestConcurrentRequestsNeitherOverlapNorLie(t *testing.T) {
 // hammer is one client of many.
 func hammer(t *testing.T, p *power, n int) {
 	types := ResetTypes()
-	for i := range 100 {
+	for i := range 300 {
 		_ = p.reset(t.Context(), types[(n*7+i)%len(types)]) // conflicts are part of it
 		if _, err := p.observe(t.Context()); err != nil {
 			t.Error(err)
