@@ -1,0 +1,181 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// containerLabel marks every container of a lab with the lab's name.
+const containerLabel = "holdfast.lab"
+
+// volumes are the directories of a host that hold overlay stores or a
+// database and so must not lie on the container's own overlay.
+var volumes = map[string]string{
+	"containers": "/var/lib/containers",
+	"containerd": "/var/lib/containerd",
+	"kubelet":    "/var/lib/kubelet",
+	"etcd":       "/var/lib/etcd",
+}
+
+// podman runs podman. Events go to a file: the machine may have no journal.
+func podman(ctx context.Context, args ...string) ([]byte, error) {
+	return host.Run(ctx, podmanCommand(args...))
+}
+
+// podmanCommand is a podman command line that works whatever the machine's
+// own podman configuration says: crun refuses mixed cgroup hierarchies.
+func podmanCommand(args ...string) host.Cmd {
+	fixed := []string{"--runtime", "runc", "--events-backend", "file", "--cgroup-manager", "cgroupfs"}
+	return host.Command("podman", append(fixed, args...)...)
+}
+
+// createArgs are the arguments that make a host's container, which is created
+// once and then started and killed as the host is powered on and off.
+//
+// --systemd=false with tmpfs of our own gives every host a private cgroup
+// tree; podman's own systemd mode mounts the machine's root of the
+// name=systemd hierarchy into all of them, and two inits break each other.
+func (b *Lab) createArgs(h Host, image string) []string {
+	args := []string{
+		"create", "--name", h.Container, "--hostname", h.Name, "--no-hosts", "--dns", "none",
+		"--label", containerLabel + "=" + b.Layout.Spec.Name,
+		"--privileged", "--cgroupns", "private", "--systemd=false", "-e", "container=podman",
+		"--stop-signal", "SIGRTMIN+3", "--restart", "no", "--log-driver", "none", "--pids-limit", "0",
+		"--tmpfs", "/run:rw,exec,mode=755", "--tmpfs", "/run/lock:rw", "--tmpfs", "/tmp:rw,exec,mode=1777",
+		"--ulimit", "nofile=10000:10000", "--ulimit", "nproc=8000:8000",
+		"--network", "ns:" + namespace(h.Namespace).path(),
+	}
+	for name, path := range volumes {
+		args = append(args, "-v", filepath.Join(b.hostDir(h), name)+":"+path)
+	}
+	for _, m := range b.hostMounts(h) {
+		args = append(args, "-v", m)
+	}
+	return append(args, image, "/sbin/init")
+}
+
+// hostMounts are the read-only parts that the lab provides: identity, the
+// Ignition file, the agent and the release.
+func (b *Lab) hostMounts(h Host) []string {
+	dir := b.hostDir(h)
+	mounts := []string{filepath.Join(dir, "lib") + ":/usr/lib/holdfast:ro"}
+	if b.Options.Release != "" {
+		mounts = append(mounts, b.Options.Release+":/usr/share/holdfast/release:ro")
+	}
+	return mounts
+}
+
+// createContainer makes a host's container unless it exists.
+func (b *Lab) createContainer(ctx context.Context, h Host, image string) error {
+	if _, err := podman(ctx, "container", "exists", h.Container); err == nil {
+		return nil
+	}
+	if err := b.prepareHostDir(h); err != nil {
+		return err
+	}
+	if _, err := podman(ctx, b.createArgs(h, image)...); err != nil {
+		return fmt.Errorf("create host %s: %w", h.Name, err)
+	}
+	return b.writeResolvConf(ctx, h)
+}
+
+// writeResolvConf gives a host its first resolv.conf, as DHCP would. It is a
+// plain file of the host's own: podman's is a mount that cannot be replaced.
+func (b *Lab) writeResolvConf(ctx context.Context, h Host) error {
+	out, err := podman(ctx, "mount", h.Container)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, gw := range b.Layout.Machine.Gateways {
+		fmt.Fprintf(&text, "nameserver %s\n", gw)
+	}
+	path := filepath.Join(strings.TrimSpace(string(out)), "etc/resolv.conf")
+	err = host.WriteFileAtomic(path, []byte(text.String()), 0o644)
+	_, umountErr := podman(ctx, "umount", h.Container)
+	return errors.Join(err, umountErr)
+}
+
+// containerState is what podman knows of a host's container.
+type containerState struct {
+	Status   string
+	Running  bool
+	Pid      int
+	ExitCode int
+}
+
+func inspect(ctx context.Context, h Host) (containerState, error) {
+	out, err := podman(ctx, "container", "inspect", "--format", "{{json .State}}", h.Container)
+	if err != nil {
+		return containerState{}, err
+	}
+	var st containerState
+	if err := json.Unmarshal(out, &st); err != nil {
+		return containerState{}, fmt.Errorf("state of container %s: %w", h.Container, err)
+	}
+	return st, nil
+}
+
+// initProcess is the first process of a running host.
+type initProcess struct {
+	pid   int
+	pidfd int
+}
+
+// openInit returns the init process of a running host; the pidfd keeps its
+// pid from meaning another process later.
+func openInit(ctx context.Context, h Host) (*initProcess, error) {
+	st, err := inspect(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Running || st.Pid == 0 {
+		return nil, fmt.Errorf("host %s is not running (container is %s)", h.Name, st.Status)
+	}
+	fd, err := unix.PidfdOpen(st.Pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open process %d of host %s: %w", st.Pid, h.Name, err)
+	}
+	return &initProcess{pid: st.Pid, pidfd: fd}, nil
+}
+
+// signal sends a signal to init. SIGKILL takes every process of the host with
+// it: the kernel ends the whole pid namespace.
+func (p *initProcess) signal(sig unix.Signal) error {
+	err := unix.PidfdSendSignal(p.pidfd, sig, nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// wait returns when the process has ended.
+func (p *initProcess) wait() {
+	poll := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
+	for {
+		_, err := unix.Poll(poll, -1)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+func (p *initProcess) close() { _ = unix.Close(p.pidfd) }
+
+// root is the host's file system as seen from the machine.
+func (p *initProcess) root() string { return filepath.Join("/proc", strconv.Itoa(p.pid), "root") }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,104 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Down removes every trace of a lab: its daemon, containers, mounts,
+// namespaces and files. It needs no readable state, so it also clears a lab
+// that was half made or half removed, and removing what is not there is no
+// error.
+func Down(ctx context.Context, root, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	dir := filepath.Join(root, name)
+	if exists(dir) {
+		release, err := lock(dir)
+		if errors.Is(err, errLocked) {
+			return fmt.Errorf("lab %s: another holdfast works on it: wait for it or end it first", name)
+		}
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	b := &Lab{Dir: dir}
+	if err := b.endDaemon(ctx); err != nil {
+		return err
+	}
+	err := errors.Join(removeContainers(ctx, name), unmountBelow(dir), removeNamespaces(name))
+	if err != nil {
+		return fmt.Errorf("lab %s is only partly removed; run the command again: %w", name, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return errors.Join(restoreMachine(root), tidy(root))
+}
+
+// tidy removes the directories that labs share once they are empty.
+func tidy(root string) error {
+	for _, dir := range []string{namespaceDir, root} {
+		err := os.Remove(dir)
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EBUSY) {
+			continue
+		}
+		return err
+	}
+	return nil
+}
+
+func removeContainers(ctx context.Context, name string) error {
+	out, err := podman(ctx, "ps", "--all", "--quiet", "--filter", "label="+containerLabel+"="+name)
+	if err != nil {
+		return err
+	}
+	ids := strings.Fields(string(out))
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err = podman(ctx, append([]string{"rm", "--force", "--time", "0", "--volumes"}, ids...)...)
+	return err
+}
+
+func removeNamespaces(name string) error {
+	found, err := filepath.Glob(filepath.Join(namespaceDir, "hf-"+name+"-*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, path := range found {
+		errs = append(errs, namespace(filepath.Base(path)).remove())
+	}
+	return errors.Join(errs...)
+}
+
+// unmountBelow unmounts whatever is mounted below a directory, the deepest
+// first.
+func unmountBelow(dir string) error {
+	data, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	lines := strings.Split(string(data), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		fields := strings.Fields(lines[i])
+		if len(fields) < 2 || !strings.HasPrefix(fields[1], dir+"/") {
+			continue
+		}
+		if err := unix.Unmount(fields[1], unix.MNT_DETACH); err != nil {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", fields[1], err))
+		}
+	}
+	return errors.Join(errs...)
+}

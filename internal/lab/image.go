@@ -1,0 +1,196 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// imageName is the name of the host image in podman; its tag is the hash of
+// what it was built from.
+const imageName = "localhost/holdfast-host"
+
+// labPackages are what a lab host needs besides the packages that every host
+// of its role has: an init and what a person looks around with.
+var labPackages = []string{
+	"systemd", "systemd-sysv", "dbus", "procps", "iproute2", "iputils-ping", "less",
+	"ca-certificates", "curl", "jq", "tcpdump", "strace",
+}
+
+// customize is run by mmdebstrap with the root of the new image as its
+// argument, after all packages are installed.
+//
+//go:embed image.sh
+var customize string
+
+// Image says what a host image is built from.
+type Image struct {
+	Suite    string
+	Packages []string
+	// Sources are files in the format of sources.list(5), taken from the
+	// machine itself: the lab uses the mirror that the machine uses.
+	Sources []string
+	content []byte
+}
+
+// HostImage describes the image for hosts with the given packages, reading
+// the machine's own Debian package sources below root ("/" outside tests).
+func HostImage(root string, packages []string) (Image, error) {
+	img := Image{Packages: sortedUnion(labPackages, packages)}
+	suite, err := debianSuite(root)
+	if err != nil {
+		return Image{}, err
+	}
+	img.Suite = suite
+	files, err := sourceFiles(root)
+	if err != nil {
+		return Image{}, err
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return Image{}, err
+		}
+		if mentionsSuite(data, suite) {
+			img.Sources = append(img.Sources, f)
+			img.content = append(img.content, data...)
+		}
+	}
+	if len(img.Sources) == 0 {
+		return Image{}, fmt.Errorf("no package source for Debian %s below %s: add one (see sources.list(5))", suite, filepath.Join(root, "etc/apt"))
+	}
+	return img, nil
+}
+
+func sortedUnion(lists ...[]string) []string {
+	out := slices.Concat(lists...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// debianSuite returns the machine's release name. Hosts are the same Debian
+// as the machine.
+func debianSuite(root string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(root, "etc/os-release"))
+	if err != nil {
+		return "", err
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		fields[key] = strings.Trim(value, `"`)
+	}
+	if fields["ID"] != "debian" || fields["VERSION_CODENAME"] == "" {
+		return "", fmt.Errorf("the lab's hosts are built from the machine's own Debian package sources, and this machine is %q: run the lab on Debian", fields["ID"])
+	}
+	return fields["VERSION_CODENAME"], nil
+}
+
+// sourceFiles lists the active apt source files, in apt's order.
+func sourceFiles(root string) ([]string, error) {
+	var out []string
+	for _, pattern := range []string{"etc/apt/sources.list", "etc/apt/sources.list.d/*.list", "etc/apt/sources.list.d/*.sources"} {
+		list, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}
+
+// mentionsSuite reports whether a source file offers the suite: third-party
+// sources name their own.
+func mentionsSuite(data []byte, suite string) bool {
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if slices.Contains(fields, suite) && (fields[0] == "deb" || strings.EqualFold(fields[0], "Suites:")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Tag is the hash of everything the image is built from, without the state
+// of the package mirror: it changes when the image has to be built anew.
+func (i Image) Tag() string {
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%s %s\n%s\n%s\n", i.Suite, runtime.GOARCH, strings.Join(i.Packages, ","), customize)
+	sum.Write(i.content)
+	return fmt.Sprintf("%x", sum.Sum(nil))[:16]
+}
+
+// Ref is the name under which podman knows the image.
+func (i Image) Ref() string { return imageName + ":" + i.Tag() }
+
+// Ensure builds and imports the image unless podman has it. The archive is
+// kept in cache, so that an emptied podman store costs seconds.
+func (i Image) Ensure(ctx context.Context, cache string, log io.Writer) error {
+	if _, err := podman(ctx, "image", "exists", i.Ref()); err == nil {
+		return nil
+	}
+	archive := filepath.Join(cache, "hosts", i.Tag()+".tar")
+	if !exists(archive) {
+		_, _ = fmt.Fprintf(log, "building the host image from %d packages (about a minute)\n", len(i.Packages))
+		if err := i.build(ctx, archive, log); err != nil {
+			return err
+		}
+	}
+	_, _ = fmt.Fprintf(log, "importing the host image\n")
+	if _, err := podman(ctx, "import", "--quiet", archive, i.Ref()); err != nil {
+		return fmt.Errorf("import host image: %w", err)
+	}
+	return nil
+}
+
+// build makes the archive in a scratch directory beside it and renames it
+// into place, so that a killed build leaves no half of one.
+func (i Image) build(ctx context.Context, archive string, log io.Writer) error {
+	if err := os.MkdirAll(filepath.Dir(archive), 0o755); err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(archive), ".build.*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	hook := filepath.Join(scratch, "customize")
+	if err := writeScript(hook, customize); err != nil {
+		return err
+	}
+	part := filepath.Join(scratch, "image.tar")
+	args := []string{
+		"--variant=minbase", "--mode=root", "--format=tar", "--include=" + strings.Join(i.Packages, ","),
+		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/info/*",
+		"--customize-hook=" + hook, i.Suite, part,
+	}
+	cmd := host.Command("mmdebstrap", append(args, i.Sources...)...)
+	cmd.Env = []string{"TMPDIR=" + scratch, "SOURCE_DATE_EPOCH=0"}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if _, err := host.Run(ctx, cmd); err != nil {
+		_, _ = io.Copy(log, &said)
+		return fmt.Errorf("build host image: %w", err)
+	}
+	return os.Rename(part, archive)
+}
+
+func writeScript(path, text string) error {
+	return errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, fs.FileMode(0o700)))
+}

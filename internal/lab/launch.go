@@ -1,0 +1,96 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// Launcher says how the daemon of a lab is started: the command line of a
+// process that calls RunDaemon for the lab of that directory.
+type Launcher func(b *Lab) host.Cmd
+
+// SelfLauncher starts the daemon as `holdfast lab daemon` of the running
+// binary.
+func SelfLauncher(b *Lab) host.Cmd {
+	return host.Command("/proc/self/exe", "lab", "daemon", "--name", b.Layout.Spec.Name)
+}
+
+// daemonPatience is how long a daemon may take to answer after its start.
+const daemonPatience = 30 * time.Second
+
+// EnsureDaemon returns a client to the lab's daemon, which it starts if none
+// answers.
+func (b *Lab) EnsureDaemon(ctx context.Context, launch Launcher) (*Client, error) {
+	c := NewClient(b)
+	if _, err := c.Status(ctx); err == nil {
+		return c, nil
+	}
+	pid, err := host.StartDetached(launch(b), b.file(daemonLog))
+	if err != nil {
+		return nil, fmt.Errorf("start the lab daemon: %w", err)
+	}
+	started, err := identify(pid)
+	if err != nil {
+		return nil, fmt.Errorf("the lab daemon ended at once; its last words: %s", b.daemonWords())
+	}
+	for end := time.Now().Add(daemonPatience); time.Now().Before(end); {
+		if _, err := c.Status(ctx); err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if !started.running() {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil, fmt.Errorf("the lab daemon does not answer; its last words: %s", b.daemonWords())
+}
+
+// daemonWords are the last lines of the daemon's log.
+func (b *Lab) daemonWords() string {
+	data, err := os.ReadFile(b.file(daemonLog))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}
+
+// endDaemon ends the lab's daemon, if one runs, and waits until it is gone.
+// Only a process that is proven to be that daemon gets a signal.
+func (b *Lab) endDaemon(ctx context.Context) error {
+	var id processID
+	if err := readJSON(b.file(daemonFile), &id); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	for try := range 100 {
+		if !id.running() {
+			return nil
+		}
+		sig := syscall.SIGTERM
+		if try > 50 {
+			sig = syscall.SIGKILL
+		}
+		if err := syscall.Kill(id.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end the lab daemon (process %d): %w", id.PID, err)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("the lab daemon (process %d) does not end", id.PID)
+}

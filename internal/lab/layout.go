@@ -1,0 +1,229 @@
+package lab
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Names of the bridges in a lab's switch namespace, and of the two NICs that
+// every host has.
+const (
+	machineBridge = "machine0"
+	fencingBridge = "fencing0"
+	machineNIC    = "eth0"
+	fencingNIC    = "eth1"
+)
+
+// BaseDomain is the domain of every lab; the cluster's name is the lab's.
+const BaseDomain = "holdfast.test"
+
+// BMCPort is the port on which a host's BMC answers.
+const BMCPort = 443
+
+// Host numbers: the last part of an address, read as decimal digits in both
+// families, so that 10.98.0.11 and fd98::11 are the same host.
+const (
+	gatewayNumber    = 1
+	apiNumber        = 5
+	ingressNumber    = 6
+	firstMaster      = 11
+	firstWorker      = 31
+	bmcNumberOffset  = 100
+	machineNumberMAC = 0x98
+	fencingNumberMAC = 0x99
+)
+
+// Layout is everything that follows from a Spec: names, addresses and
+// accounts. It is a pure function of the spec, so every command computes it
+// anew and nothing can drift.
+type Layout struct {
+	Spec    Spec
+	Machine Network
+	Fencing Network
+	// APIVIPs and IngressVIPs hold one address per family, and are empty on
+	// platform none.
+	APIVIPs     []netip.Addr
+	IngressVIPs []netip.Addr
+	Hosts       []Host
+}
+
+// Network is one of the two networks of a lab.
+type Network struct {
+	Bridge string
+	// Prefixes are the networks, Gateways the lab's own address in each.
+	Prefixes []netip.Prefix
+	Gateways []netip.Addr
+}
+
+// Host is one machine of a lab.
+type Host struct {
+	Name string
+	Role state.Role
+	// Namespace and Container are the names below /run/netns and in podman.
+	Namespace string
+	Container string
+	Machine   NIC
+	Fencing   NIC
+	BMC       BMC
+	// UUID and Serial are what both SMBIOS and the BMC say.
+	UUID   string
+	Serial string
+}
+
+// NIC is a network card of a host and the switch port it is plugged into.
+type NIC struct {
+	Name string
+	Port string
+	MAC  string
+	// Addresses carry the prefix length of their network.
+	Addresses []netip.Prefix
+}
+
+// BMC is the management controller of a host.
+type BMC struct {
+	Addresses []netip.Addr
+	SystemID  string
+	Username  string
+	// Password guards nothing but a lab on this machine. It follows from the
+	// names, so that no state need be kept.
+	Password string
+}
+
+// NewLayout lays out a spec, which must be valid and have its defaults.
+func NewLayout(s Spec) Layout {
+	l := Layout{
+		Spec:    s,
+		Machine: network(machineBridge, 98, s.Families),
+		Fencing: network(fencingBridge, 99, s.Families),
+	}
+	if s.Platform == PlatformBareMetal {
+		l.APIVIPs = l.Machine.addrs(apiNumber)
+		l.IngressVIPs = l.Machine.addrs(ingressNumber)
+	}
+	for i := range s.ControlPlanes {
+		role := state.RoleMaster
+		if i == 0 {
+			role = state.RoleBootstrap
+		}
+		l.Hosts = append(l.Hosts, l.host(fmt.Sprintf("cp-%d", i+1), role, firstMaster+i))
+	}
+	for i := range s.Workers {
+		l.Hosts = append(l.Hosts, l.host(fmt.Sprintf("worker-%d", i+1), state.RoleWorker, firstWorker+i))
+	}
+	return l
+}
+
+func network(bridge string, number int, families []Family) Network {
+	n := Network{Bridge: bridge}
+	for _, f := range families {
+		text := fmt.Sprintf("10.%d.0.0/24", number)
+		if f == V6 {
+			text = fmt.Sprintf("fd%d::/64", number)
+		}
+		n.Prefixes = append(n.Prefixes, netip.MustParsePrefix(text))
+	}
+	n.Gateways = n.addrs(gatewayNumber)
+	return n
+}
+
+// addrs returns the address with a host number in each prefix.
+func (n Network) addrs(number int) []netip.Addr {
+	var out []netip.Addr
+	for _, p := range n.Prefixes {
+		base := strings.TrimSuffix(p.Addr().String(), "0")
+		out = append(out, netip.MustParseAddr(fmt.Sprintf("%s%d", base, number)))
+	}
+	return out
+}
+
+func (n Network) prefixed(number int) []netip.Prefix {
+	var out []netip.Prefix
+	for i, a := range n.addrs(number) {
+		out = append(out, netip.PrefixFrom(a, n.Prefixes[i].Bits()))
+	}
+	return out
+}
+
+func (l Layout) host(name string, role state.Role, number int) Host {
+	sum := sha256.Sum256([]byte(l.Spec.Name + "/" + name))
+	id := "hf-" + l.Spec.Name + "-" + name
+	return Host{
+		Name:      name,
+		Role:      role,
+		Namespace: id,
+		Container: id,
+		Machine:   NIC{Name: machineNIC, Port: "m-" + name, MAC: mac(machineNumberMAC, sum[0], number), Addresses: l.Machine.prefixed(number)},
+		Fencing:   NIC{Name: fencingNIC, Port: "f-" + name, MAC: mac(fencingNumberMAC, sum[0], number), Addresses: l.Fencing.prefixed(number)},
+		BMC: BMC{
+			Addresses: l.Fencing.addrs(bmcNumberOffset + number),
+			SystemID:  name,
+			Username:  "admin",
+			Password:  strings.ToLower(base32.StdEncoding.EncodeToString(sum[20:30])),
+		},
+		UUID:   uuid(sum),
+		Serial: fmt.Sprintf("HF%X", sum[16:20]),
+	}
+}
+
+// mac returns a locally administered unicast address.
+func mac(network, lab byte, number int) string {
+	return fmt.Sprintf("52:54:%02x:%02x:00:%02x", network, lab, number)
+}
+
+// uuid shapes a hash as a random UUID (RFC 9562 version 4).
+func uuid(sum [sha256.Size]byte) string {
+	sum[6] = sum[6]&0x0f | 0x40
+	sum[8] = sum[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+// Switch is the name of the namespace that holds the lab's bridges, its
+// gateway addresses and its BMCs.
+func (l Layout) Switch() string { return "hf-" + l.Spec.Name + "-net" }
+
+// Host returns the host of a name and whether there is one.
+func (l Layout) Host(name string) (Host, bool) {
+	for _, h := range l.Hosts {
+		if h.Name == name {
+			return h, true
+		}
+	}
+	return Host{}, false
+}
+
+// ControlPlanes returns the hosts that run the API, the rendezvous host first.
+func (l Layout) ControlPlanes() []Host { return l.Hosts[:l.Spec.ControlPlanes] }
+
+// APIAddresses are where the API answers: its virtual addresses, or on
+// platform none the addresses of the one control plane.
+func (l Layout) APIAddresses() []netip.Addr {
+	if len(l.APIVIPs) > 0 {
+		return l.APIVIPs
+	}
+	return l.Hosts[0].Machine.addrs()
+}
+
+// IngressAddresses are where routers answer: the ingress virtual addresses, or
+// on platform none the one control plane.
+func (l Layout) IngressAddresses() []netip.Addr {
+	if len(l.IngressVIPs) > 0 {
+		return l.IngressVIPs
+	}
+	return l.Hosts[0].Machine.addrs()
+}
+
+// ClusterDomain is the domain below which the cluster's names lie.
+func (l Layout) ClusterDomain() string { return l.Spec.Name + "." + BaseDomain }
+
+func (n NIC) addrs() []netip.Addr {
+	var out []netip.Addr
+	for _, p := range n.Addresses {
+		out = append(out, p.Addr())
+	}
+	return out
+}

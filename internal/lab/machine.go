@@ -1,0 +1,254 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signals by which systemd as an init is asked to end (systemd(1)).
+const (
+	sigPowerOff = unix.Signal(34 + 4)
+	// Exit status of a container whose init called reboot(2) in its pid
+	// namespace: the kernel ends it by SIGHUP to restart (reboot(2)).
+	exitRestart = 128 + int(unix.SIGHUP)
+)
+
+// Power is what a host's power looks like from outside.
+type Power string
+
+// The power states. In PowerPOST the machine tests itself and boots soon.
+const (
+	PowerOff  Power = "off"
+	PowerOn   Power = "on"
+	PowerPOST Power = "post"
+)
+
+// machine is the power of one host: the only thing that starts and kills its
+// container and moves its NICs. It is what the BMC switches.
+type machine struct {
+	lab  *Lab
+	host Host
+	log  *slog.Logger
+	// cutPorts returns the switch ports that a fault keeps down.
+	cutPorts func() map[string]bool
+	// booted is called after each boot, so that faults can be put on again.
+	booted func(Host)
+
+	mu     sync.Mutex
+	init   *initProcess // nil while off
+	reboot *time.Timer  // set while the host restarts itself
+	since  time.Time
+	noAC   bool
+}
+
+// errNoAC says that a machine without mains power cannot be switched on.
+var errNoAC = errors.New("the machine has no mains power")
+
+// adopt takes over a host that already runs, after the daemon was restarted.
+func (m *machine) adopt(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st, err := inspect(ctx, m.host)
+	if err != nil || !st.Running {
+		return err
+	}
+	return m.watchInit(ctx)
+}
+
+// Power reports whether the host is powered.
+func (m *machine) Power(context.Context) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.init != nil || m.reboot != nil, nil
+}
+
+// state returns the power, the pid of the host's init (0 while off) and since
+// when.
+func (m *machine) state() (Power, int, time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.reboot != nil:
+		return PowerPOST, 0, m.since
+	case m.init != nil:
+		return PowerOn, m.init.pid, m.since
+	}
+	return PowerOff, 0, m.since
+}
+
+// PowerOn boots the host and returns once its init runs.
+func (m *machine) PowerOn(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopReboot()
+	return m.boot(ctx)
+}
+
+// boot needs mu.
+func (m *machine) boot(ctx context.Context) error {
+	if m.noAC {
+		return errNoAC
+	}
+	if m.init != nil {
+		return nil
+	}
+	if err := settle(ctx, m.host); err != nil {
+		return err
+	}
+	if err := nicsUp(m.lab.Layout, m.host, m.cutPorts()); err != nil {
+		return fmt.Errorf("network of host %s: %w", m.host.Name, err)
+	}
+	if _, err := podman(ctx, "start", m.host.Container); err != nil {
+		return errors.Join(fmt.Errorf("boot host %s: %w", m.host.Name, err), portsDown(m.lab.Layout, m.host))
+	}
+	m.log.Info("booted", "host", m.host.Name)
+	return m.watchInit(ctx)
+}
+
+// settle waits until podman has noticed that the host ended.
+func settle(ctx context.Context, h Host) error {
+	st, err := inspect(ctx, h)
+	if err != nil || !st.Running {
+		return err
+	}
+	_, err = podman(ctx, "wait", h.Container)
+	return err
+}
+
+// watchInit needs mu.
+func (m *machine) watchInit(ctx context.Context) error {
+	p, err := openInit(ctx, m.host)
+	if err != nil {
+		return err
+	}
+	m.init, m.since = p, time.Now()
+	go m.watch(p)
+	if m.booted != nil {
+		go m.booted(m.host)
+	}
+	return nil
+}
+
+// watch waits for the end of a host that nobody cut: it powered itself off,
+// or it restarts.
+func (m *machine) watch(p *initProcess) {
+	p.wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer p.close() // nobody else does: PowerOff waits on it while it holds mu
+	if m.init != p {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := m.ended(ctx); err != nil {
+		m.log.Error("host ended", "host", m.host.Name, "error", err)
+	}
+	if m.restarts(ctx) && !m.noAC {
+		m.schedule()
+	}
+}
+
+// press is a hand on the power button: the host boots after its self-test.
+func (m *machine) press(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.noAC {
+		return errNoAC
+	}
+	if m.lab.Options.Spec.POSTDelay == 0 {
+		return m.boot(ctx)
+	}
+	if m.init == nil && m.reboot == nil {
+		m.schedule()
+	}
+	return nil
+}
+
+// restarts reports whether the host's last words were to restart.
+func (m *machine) restarts(ctx context.Context) bool {
+	if settle(ctx, m.host) != nil {
+		return false
+	}
+	st, err := inspect(ctx, m.host)
+	m.log.Info("host ended by itself", "host", m.host.Name, "exit", st.ExitCode)
+	return err == nil && st.ExitCode == exitRestart
+}
+
+// schedule boots the host after its self-test. It needs mu.
+func (m *machine) schedule() {
+	m.since = time.Now()
+	m.reboot = time.AfterFunc(m.lab.Options.Spec.POSTDelay, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.reboot == nil {
+			return
+		}
+		m.reboot = nil
+		if err := m.boot(context.Background()); err != nil {
+			m.log.Error("reboot", "host", m.host.Name, "error", err)
+		}
+	})
+}
+
+// stopReboot needs mu.
+func (m *machine) stopReboot() {
+	if m.reboot != nil {
+		m.reboot.Stop()
+		m.reboot = nil
+	}
+}
+
+// PowerOff cuts the power: the host's cables are dead before its processes
+// are, and it returns once nothing of the host runs or answers.
+func (m *machine) PowerOff(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopReboot()
+	if m.init == nil {
+		return nil
+	}
+	err := portsDown(m.lab.Layout, m.host)
+	if killErr := m.init.signal(unix.SIGKILL); killErr != nil {
+		return errors.Join(err, fmt.Errorf("kill host %s: %w", m.host.Name, killErr))
+	}
+	m.init.wait()
+	m.log.Info("cut", "host", m.host.Name)
+	return errors.Join(err, m.ended(ctx))
+}
+
+// ended cleans up after a host whose processes are gone. It needs mu.
+func (m *machine) ended(ctx context.Context) error {
+	m.init, m.since = nil, time.Now()
+	return errors.Join(portsDown(m.lab.Layout, m.host), resetNetwork(ctx, m.host))
+}
+
+// Shutdown asks the host to power itself off, and does not wait for it.
+func (m *machine) Shutdown(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.init == nil {
+		return nil
+	}
+	return m.init.signal(sigPowerOff)
+}
+
+// setMains gives or takes the mains power. Taking it does not yet cut the
+// host: PowerOff does.
+func (m *machine) setMains(present bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.noAC = !present
+}
+
+func (m *machine) withoutMains() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.noAC
+}

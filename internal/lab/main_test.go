@@ -1,0 +1,43 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// daemonVariable makes the test binary a lab daemon: its value is the lab's
+// directory.
+const daemonVariable = "HOLDFAST_TEST_LAB_DAEMON"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(daemonVariable); dir != "" {
+		os.Exit(testDaemon(dir))
+	}
+	os.Exit(m.Run())
+}
+
+func testDaemon(dir string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	b, err := Open(filepath.Dir(dir), filepath.Base(dir))
+	if err == nil {
+		err = RunDaemon(ctx, b, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func testLauncher(b *Lab) host.Cmd {
+	return host.Cmd{Name: "/proc/self/exe", Env: []string{daemonVariable + "=" + b.Dir}}
+}

@@ -1,0 +1,247 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// switchSettings make the lab's switch answer for an address only on the
+// network it belongs to, and forward nothing between the two networks: a BMC
+// is reachable over the fencing network alone.
+var switchSettings = map[string]string{
+	"ipv4/ip_forward":                        "0",
+	"ipv4/conf/all/arp_ignore":               "1",
+	"ipv4/conf/all/arp_announce":             "2",
+	"ipv6/conf/all/accept_dad":               "0",
+	"ipv6/conf/default/accept_dad":           "0",
+	"ipv6/conf/all/disable_ipv6":             "0",
+	"ipv6/conf/default/disable_ipv6":         "0",
+	"bridge/bridge-nf-call-iptables":         "0",
+	"bridge/bridge-nf-call-ip6tables":        "0",
+	"bridge/bridge-nf-call-arptables":        "0",
+	"ipv4/conf/default/accept_redirects":     "0",
+	"ipv4/conf/default/send_redirects":       "0",
+	"ipv6/conf/default/accept_ra":            "0",
+	"ipv6/conf/default/autoconf":             "0",
+	"ipv6/conf/default/router_solicitations": "0",
+}
+
+// hostSettings are those of a machine that has just got its addresses from
+// the site: the kernel of a lab host is shared, so nothing boots them.
+var hostSettings = map[string]string{
+	"ipv4/ip_forward":                "1",
+	"ipv6/conf/all/forwarding":       "1",
+	"ipv6/conf/default/forwarding":   "1",
+	"ipv6/conf/all/disable_ipv6":     "0",
+	"ipv6/conf/default/disable_ipv6": "0",
+	"ipv6/conf/default/accept_dad":   "0",
+	"ipv6/conf/all/accept_dad":       "0",
+	"ipv6/conf/default/accept_ra":    "0",
+}
+
+// switchRules keep packets for a BMC out of the machine network and the other
+// way round, whatever routes a host may set.
+const switchRules = `table inet holdfast
+delete table inet holdfast
+table inet holdfast {
+	chain input {
+		type filter hook input priority filter; policy accept;
+		iifname "machine0" ip daddr 10.99.0.0/24 drop
+		iifname "machine0" ip6 daddr fd99::/64 drop
+		iifname "fencing0" ip daddr 10.98.0.0/24 drop
+		iifname "fencing0" ip6 daddr fd98::/64 drop
+	}
+}
+`
+
+// createNetwork makes the switch, every host's namespace and the wires
+// between them, leaving alone what is there. All NICs of the hosts stay down:
+// the hosts are off.
+func createNetwork(ctx context.Context, l Layout) error {
+	sw := namespace(l.Switch())
+	if err := sw.create(); err != nil {
+		return err
+	}
+	if err := sw.sysctl(switchSettings); err != nil {
+		return err
+	}
+	if err := createBridges(sw, l); err != nil {
+		return fmt.Errorf("lab switch: %w", err)
+	}
+	if err := applyRules(ctx, sw, switchRules); err != nil {
+		return err
+	}
+	for _, h := range l.Hosts {
+		if err := wireHost(sw, h, l); err != nil {
+			return fmt.Errorf("wire host %s: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+func createBridges(sw namespace, l Layout) error {
+	nl, err := sw.handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	for i, n := range []Network{l.Machine, l.Fencing} {
+		snooping := false
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = n.Bridge
+		attrs.HardwareAddr = net.HardwareAddr{0x52, 0x54, 0x90, byte(i), 0, 1}
+		link, err := ensureLink(nl, &netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping})
+		if err != nil {
+			return err
+		}
+		for j, gw := range n.Gateways {
+			if err := addAddress(nl, link, netip.PrefixFrom(gw, n.Prefixes[j].Bits())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ensureLink adds a link unless one of its name exists, and sets it up.
+func ensureLink(nl *netlink.Handle, want netlink.Link) (netlink.Link, error) {
+	name := want.Attrs().Name
+	if link, err := nl.LinkByName(name); err == nil {
+		return link, nl.LinkSetUp(link)
+	}
+	if err := nl.LinkAdd(want); err != nil {
+		return nil, fmt.Errorf("add link %s: %w", name, err)
+	}
+	link, err := nl.LinkByName(name)
+	if err != nil {
+		return nil, err
+	}
+	return link, nl.LinkSetUp(link)
+}
+
+func addAddress(nl *netlink.Handle, link netlink.Link, p netip.Prefix) error {
+	addr := &netlink.Addr{IPNet: &net.IPNet{
+		IP:   p.Addr().AsSlice(),
+		Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()),
+	}}
+	if err := nl.AddrReplace(link, addr); err != nil {
+		return fmt.Errorf("add address %s to %s: %w", p, link.Attrs().Name, err)
+	}
+	return nil
+}
+
+// setBMCAddresses puts a BMC on the fencing network, or takes it off: without
+// power it does not even answer ARP.
+func setBMCAddresses(l Layout, h Host, present bool) error {
+	nl, err := namespace(l.Switch()).handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	link, err := nl.LinkByName(l.Fencing.Bridge)
+	if err != nil {
+		return err
+	}
+	for i, a := range h.BMC.Addresses {
+		p := netip.PrefixFrom(a, l.Fencing.Prefixes[i].Bits())
+		if present {
+			err = errors.Join(err, addAddress(nl, link, p))
+			continue
+		}
+		err = errors.Join(err, dropAddress(nl, link, p))
+	}
+	return err
+}
+
+func dropAddress(nl *netlink.Handle, link netlink.Link, p netip.Prefix) error {
+	list, err := nl.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		if got, ok := netip.AddrFromSlice(a.IP); ok && got.Unmap() == p.Addr() {
+			return nl.AddrDel(link, &a)
+		}
+	}
+	return nil
+}
+
+func wireHost(sw namespace, h Host, l Layout) error {
+	ns := namespace(h.Namespace)
+	if err := ns.create(); err != nil {
+		return err
+	}
+	if err := ns.sysctl(hostSettings); err != nil {
+		return err
+	}
+	return errors.Join(
+		plug(sw, ns, h.Machine, l.Machine.Bridge),
+		plug(sw, ns, h.Fencing, l.Fencing.Bridge),
+	)
+}
+
+// plug connects a host's NIC with its switch port by a veth pair, both ends
+// down.
+func plug(sw, hostNS namespace, nic NIC, bridge string) error {
+	nl, err := sw.handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	if _, err := nl.LinkByName(nic.Port); err == nil {
+		return nil
+	}
+	ns, err := netns.GetFromName(string(hostNS))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ns.Close() }()
+	mac, err := net.ParseMAC(nic.MAC)
+	if err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = nic.Port
+	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: nic.Name, PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(int(ns))}
+	if err := nl.LinkAdd(pair); err != nil {
+		return fmt.Errorf("add veth %s: %w", nic.Port, err)
+	}
+	return enslave(nl, nic.Port, bridge)
+}
+
+func enslave(nl *netlink.Handle, port, bridge string) error {
+	p, err := nl.LinkByName(port)
+	if err != nil {
+		return err
+	}
+	b, err := nl.LinkByName(bridge)
+	if err != nil {
+		return err
+	}
+	return nl.LinkSetMaster(p, b)
+}
+
+// applyRules loads an nftables script in a namespace, as one transaction.
+func applyRules(ctx context.Context, ns namespace, script string) error {
+	_, err := inNamespace(ctx, ns, strings.NewReader(script), "nft", "-f", "-")
+	return err
+}
+
+// inNamespace runs a command in a network namespace.
+func inNamespace(ctx context.Context, ns namespace, stdin *strings.Reader, name string, args ...string) ([]byte, error) {
+	line := ns.command(name, args...)
+	cmd := host.Command(line[0], line[1:]...)
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	return host.Run(ctx, cmd)
+}

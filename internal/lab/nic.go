@@ -1,0 +1,168 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// nicsUp gives a host its links, addresses and default routes, as a site's
+// switch and DHCP server would. Ports in cut stay down.
+func nicsUp(l Layout, h Host, cut map[string]bool) error {
+	nl, err := namespace(h.Namespace).handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	for _, nic := range []NIC{h.Machine, h.Fencing} {
+		if err := setPort(l, nic, !cut[nic.Port]); err != nil {
+			return err
+		}
+		if err := nicUp(nl, nic); err != nil {
+			return err
+		}
+	}
+	return addDefaultRoutes(nl, l)
+}
+
+func nicUp(nl *netlink.Handle, nic NIC) error {
+	link, err := nl.LinkByName(nic.Name)
+	if err != nil {
+		return err
+	}
+	if err := nl.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set %s up: %w", nic.Name, err)
+	}
+	for _, a := range nic.Addresses {
+		if err := addAddress(nl, link, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addDefaultRoutes(nl *netlink.Handle, l Layout) error {
+	link, err := nl.LinkByName(machineNIC)
+	if err != nil {
+		return err
+	}
+	for _, gw := range l.Machine.Gateways {
+		route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: gw.AsSlice()}
+		if err := nl.RouteReplace(route); err != nil {
+			return fmt.Errorf("default route via %s: %w", gw, err)
+		}
+	}
+	return nil
+}
+
+// setPort sets the switch's end of a NIC up or down; down is what a pulled
+// cable looks like to the host.
+func setPort(l Layout, nic NIC, up bool) error {
+	nl, err := namespace(l.Switch()).handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	link, err := nl.LinkByName(nic.Port)
+	if err != nil {
+		return err
+	}
+	if up {
+		return nl.LinkSetUp(link)
+	}
+	return nl.LinkSetDown(link)
+}
+
+// portsDown silences a host at once, before its processes are even dead.
+func portsDown(l Layout, h Host) error {
+	return errors.Join(setPort(l, h.Machine, false), setPort(l, h.Fencing, false))
+}
+
+// resetNetwork brings a dead host's namespace back to what a machine without
+// power has: nothing. The namespace itself outlives the host, and what is left
+// in it would go on answering.
+func resetNetwork(ctx context.Context, h Host) error {
+	ns := namespace(h.Namespace)
+	nl, err := ns.handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	links, err := nl.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		err = errors.Join(err, resetLink(nl, link))
+	}
+	if err != nil {
+		return fmt.Errorf("reset network of %s: %w", h.Name, err)
+	}
+	err = errors.Join(applyRules(ctx, ns, "flush ruleset\n"), flushNeighbours(nl))
+	_, ctErr := inNamespace(ctx, ns, nil, "conntrack", "-F")
+	return errors.Join(err, ctErr)
+}
+
+func resetLink(nl *netlink.Handle, link netlink.Link) error {
+	switch link.Attrs().Name {
+	case "lo":
+		return flushAddresses(nl, link, netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback())
+	case machineNIC, fencingNIC:
+		if err := nl.LinkSetDown(link); err != nil {
+			return err
+		}
+		return flushAddresses(nl, link)
+	}
+	// Fallback tunnel devices cannot be deleted; a peer that went with the
+	// other end of its pair is gone already.
+	_ = nl.LinkDel(link)
+	return nil
+}
+
+func flushAddresses(nl *netlink.Handle, link netlink.Link, keep ...netip.Addr) error {
+	list, err := nl.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		ip, _ := netip.AddrFromSlice(a.IP)
+		if !containsAddr(keep, ip.Unmap()) {
+			err = errors.Join(err, nl.AddrDel(link, &a))
+		}
+	}
+	return err
+}
+
+func containsAddr(list []netip.Addr, a netip.Addr) bool {
+	for _, b := range list {
+		if a == b {
+			return true
+		}
+	}
+	return false
+}
+
+func flushNeighbours(nl *netlink.Handle) error {
+	list, err := nl.NeighList(0, netlink.FAMILY_ALL)
+	if err != nil {
+		return err
+	}
+	for _, n := range list {
+		_ = nl.NeighDel(&n) // a vanished entry is what is wanted
+	}
+	return nil
+}
+
+// portUp reports whether a host's cable is connected and both ends are up.
+func portUp(l Layout, nic NIC) bool {
+	nl, err := namespace(l.Switch()).handle()
+	if err != nil {
+		return false
+	}
+	defer nl.Close()
+	link, err := nl.LinkByName(nic.Port)
+	return err == nil && link.Attrs().OperState == netlink.OperUp
+}

@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// processID names one process for good: a pid is used again, a pid with its
+// start time is not.
+type processID struct {
+	PID int `json:"pid"`
+	// Start is the process's start time, in clock ticks since boot.
+	Start  string `json:"start"`
+	zombie bool
+}
+
+// self is the calling process.
+func self() (processID, error) { return identify(os.Getpid()) }
+
+func identify(pid int) (processID, error) {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return processID{}, err
+	}
+	// The name in parentheses may hold spaces; the start time is field 22.
+	_, rest, ok := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 20 {
+		return processID{}, fmt.Errorf("read start time of process %d: unexpected format", pid)
+	}
+	return processID{PID: pid, Start: fields[19], zombie: fields[0] == "Z"}, nil
+}
+
+// running reports whether exactly this process still runs. One that has ended
+// and was not yet waited for does not.
+func (p processID) running() bool {
+	if p.PID == 0 {
+		return false
+	}
+	now, err := identify(p.PID)
+	return err == nil && now.Start == p.Start && !now.zombie
+}
+
+// lock takes an exclusive lock on a file, which is made if need be, or on a
+// directory, without waiting. It returns errLocked if somebody else holds it.
+// The lock ends with release or with the process.
+func lock(path string) (release func(), err error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = unix.Close(fd)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errLocked
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = unix.Close(fd) }, nil
+}
+
+var errLocked = errors.New("locked by another process")

@@ -1,0 +1,119 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Family is an address family of a lab's networks.
+type Family string
+
+// The address families.
+const (
+	V4 Family = "v4"
+	V6 Family = "v6"
+)
+
+// Platform says who brings the API's virtual address: nobody (one address of
+// one control plane) or the hosts themselves.
+type Platform string
+
+// The platforms of an install configuration.
+const (
+	PlatformNone      Platform = "none"
+	PlatformBareMetal Platform = "baremetal"
+)
+
+// DefaultPOSTDelay is how long a host takes from power-on to the start of its
+// operating system: real servers take minutes, and a host that boots faster
+// than its peer notices its death hides faults.
+const DefaultPOSTDelay = 40 * time.Second
+
+// Spec is what a person asks for. The zero value of each field but Name and
+// ControlPlanes means its default.
+type Spec struct {
+	// Name is 1 to 16 characters of a-z and 0-9, starting with a letter.
+	Name string `json:"name"`
+	// ControlPlanes is 1, 2, 3 or 5.
+	ControlPlanes int `json:"controlPlanes"`
+	// Workers is 0 to 20.
+	Workers int `json:"workers"`
+	// Families are the address families, the primary one first; default v4.
+	Families []Family `json:"families,omitempty"`
+	// POSTDelay lies between power-on and boot; zero boots at once.
+	POSTDelay time.Duration `json:"postDelay"`
+	// Platform defaults to none for one control plane, else to baremetal.
+	Platform Platform `json:"platform,omitempty"`
+	// Bare hosts get no Ignition: they boot their operating system and wait.
+	Bare bool `json:"bare,omitempty"`
+}
+
+// maxWorkers keeps the workers' addresses .31 to .50 within their range.
+const maxWorkers = 20
+
+// labName has no dash: the names of a lab's namespaces and containers are
+// hf-<lab>-<host>, and cleaning up by the prefix hf-<lab>- must never meet
+// another lab.
+var labName = regexp.MustCompile(`^[a-z][a-z0-9]{0,15}$`)
+
+// WithDefaults returns the spec with defaults filled in.
+func (s Spec) WithDefaults() Spec {
+	if len(s.Families) == 0 {
+		s.Families = []Family{V4}
+	}
+	if s.Platform == "" {
+		s.Platform = PlatformBareMetal
+		if s.ControlPlanes == 1 {
+			s.Platform = PlatformNone
+		}
+	}
+	return s
+}
+
+// Validate returns every mistake of a spec with defaults, joined.
+func (s Spec) Validate() error {
+	return errors.Join(
+		CheckName(s.Name),
+		check(slices.Contains([]int{1, 2, 3, 5}, s.ControlPlanes), "control planes: %d: must be 1, 2, 3 or 5", s.ControlPlanes),
+		check(s.Workers >= 0 && s.Workers <= maxWorkers, "workers: %d: must be 0 to %d", s.Workers, maxWorkers),
+		check(validFamilies(s.Families), "families: %v: must be v4, v6, or both in the wanted order", s.Families),
+		check(s.POSTDelay >= 0, "POST delay: %s: must not be negative", s.POSTDelay),
+		check(s.Platform == PlatformNone || s.Platform == PlatformBareMetal, "platform: %q: must be none or baremetal", s.Platform),
+		check(s.Platform != PlatformNone || s.ControlPlanes == 1, "platform: none: a lab has no load balancer of its own, so it needs exactly 1 control plane"),
+	)
+}
+
+// CheckName returns an error unless name may name a lab.
+func CheckName(name string) error {
+	return check(labName.MatchString(name), "name: %q: must be 1 to 16 characters of a-z and 0-9, starting with a letter", name)
+}
+
+func check(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+func validFamilies(list []Family) bool {
+	switch len(list) {
+	case 1:
+		return list[0] == V4 || list[0] == V6
+	case 2:
+		return slices.Contains(list, V4) && slices.Contains(list, V6)
+	}
+	return false
+}
+
+// ParseFamilies reads "v4", "v6", "v4,v6" or "v6,v4".
+func ParseFamilies(s string) ([]Family, error) {
+	known := map[string][]Family{"v4": {V4}, "v6": {V6}, "v4,v6": {V4, V6}, "v6,v4": {V6, V4}}
+	list, ok := known[s]
+	if !ok {
+		return nil, fmt.Errorf("families: %q: must be v4, v6, v4,v6 or v6,v4", s)
+	}
+	return list, nil
+}

@@ -1,0 +1,173 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// Installer makes a site's Ignition: from the install configuration it writes
+// bootstrap.ign, master.ign, worker.ign and auth/kubeconfig into dir. It is
+// called again after an interruption and must then finish its work.
+type Installer interface {
+	IgnitionConfigs(ctx context.Context, dir string, installConfig []byte) error
+}
+
+// Builder brings labs up.
+type Builder struct {
+	// Root is the directory of all labs, Cache that of built images.
+	Root, Cache string
+	// Packages are what every host needs from its distribution.
+	Packages []string
+	// Installer may be nil for bare labs.
+	Installer Installer
+	Launch    Launcher
+	// Log receives one line per step.
+	Log io.Writer
+}
+
+// Prepare makes everything of a lab up to hosts that are wired and switched
+// off, with the daemon running. It may be called again at any time: what is
+// there stays, what is missing is made. A lab of the same name but other
+// options is an error.
+func (u *Builder) Prepare(ctx context.Context, o Options) (*Lab, *Client, error) {
+	if err := CheckTools(); err != nil {
+		return nil, nil, err
+	}
+	image, err := HostImage("/", u.Packages)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, release, err := u.claim(o, image)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	if err := image.Ensure(ctx, u.Cache, u.Log); err != nil {
+		return nil, nil, err
+	}
+	if err := createNetwork(ctx, b.Layout); err != nil {
+		return nil, nil, err
+	}
+	if err := u.createHosts(ctx, b); err != nil {
+		return nil, nil, err
+	}
+	c, err := b.EnsureDaemon(ctx, u.Launch)
+	return b, c, err
+}
+
+// Up brings a whole lab up: everything of Prepare, then the site's files, then
+// power through each host's BMC. It does not wait for the hosts; Wait does.
+// Hosts that run already are left alone.
+func (u *Builder) Up(ctx context.Context, o Options) (*Lab, *Client, error) {
+	b, c, err := u.Prepare(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !o.Spec.Bare {
+		if err := u.writeSite(ctx, b); err != nil {
+			return nil, nil, err
+		}
+	}
+	return b, c, b.powerOnAll(ctx, c)
+}
+
+func (b *Lab) powerOnAll(ctx context.Context, c *Client) error {
+	st, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for i, h := range b.Layout.Hosts {
+		if st.Hosts[i].Power != PowerOff {
+			continue
+		}
+		if err := b.PowerOn(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claim makes the lab's directory, locks it and records what the lab is made
+// from.
+func (u *Builder) claim(o Options, image Image) (*Lab, func(), error) {
+	o.Image = image.Ref()
+	b, err := New(u.Root, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	release, err := lock(b.Dir)
+	if errors.Is(err, errLocked) {
+		return nil, nil, fmt.Errorf("lab %s: another holdfast works on it: wait for it or end it first", b.Layout.Spec.Name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := errors.Join(rememberMachine(u.Root), b.sameOrNew()); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return b, release, nil
+}
+
+// sameOrNew records the options of a new lab, and refuses those of another
+// lab of the same name.
+func (b *Lab) sameOrNew() error {
+	old, err := Open(filepath.Dir(b.Dir), b.Options.Spec.Name)
+	if errors.Is(err, ErrNoLab) {
+		return b.save()
+	}
+	if err != nil {
+		return err
+	}
+	if have, want := fmt.Sprint(old.Options.Spec), fmt.Sprint(b.Options.Spec); have != want {
+		return fmt.Errorf("lab %s exists with other settings (%s): run 'holdfast lab down --name %s' first, or choose another name",
+			b.Options.Spec.Name, have, b.Options.Spec.Name)
+	}
+	return b.save()
+}
+
+func (u *Builder) createHosts(ctx context.Context, b *Lab) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2)
+	for _, h := range b.Layout.Hosts {
+		group.Go(func() error { return b.createContainer(ctx, h, b.Options.Image) })
+	}
+	return group.Wait()
+}
+
+// tools are the programs a lab needs, with the Debian packages they are in.
+var tools = []struct{ program, pkg string }{
+	{"podman", "podman"}, {"runc", "runc"}, {"conmon", "conmon"}, {"mmdebstrap", "mmdebstrap"},
+	{"nft", "nftables"}, {"conntrack", "conntrack"}, {"nsenter", "util-linux"}, {"mkfs.ext4", "e2fsprogs"},
+	{"losetup", "mount"},
+}
+
+// CheckTools returns an error that names every package the machine lacks for
+// a lab, or that the caller is not root.
+func CheckTools() error {
+	if os.Geteuid() != 0 {
+		return errors.New("a lab needs root: run the command with sudo")
+	}
+	var missing []string
+	for _, t := range tools {
+		if _, err := host.LookPath(t.program); err != nil {
+			missing = append(missing, t.pkg)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("this machine lacks %s: run 'apt-get install -y %[1]s'", strings.Join(missing, " "))
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// pollEvery is how often the hosts' progress is read while a person watches.
+const pollEvery = 250 * time.Millisecond
+
+// HostProgress is how far one host is, with what the lab sees of it.
+type HostProgress struct {
+	HostStatus
+
+	// Install is what the host itself says; it has no steps before the host's
+	// agent wrote any.
+	Install state.Progress `json:"install"`
+}
+
+// readProgress reads a running host's own account of its installation.
+func readProgress(pid int) (state.Progress, error) {
+	var p state.Progress
+	data, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "root", state.ProgressPath))
+	if err != nil {
+		return p, err
+	}
+	return p, json.Unmarshal(data, &p)
+}
+
+// Progress returns how far every host is.
+func (b *Lab) Progress(ctx context.Context, c *Client) ([]HostProgress, error) {
+	st, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]HostProgress, 0, len(st.Hosts))
+	for _, h := range st.Hosts {
+		p := HostProgress{HostStatus: h}
+		if h.PID != 0 {
+			p.Install, _ = readProgress(h.PID) // none yet
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// Wait returns once every host's installation is complete. View is called
+// after each look, with the time since the start. It gives up after timeout,
+// with an error that names the hosts that are not ready and what they say.
+func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view func([]HostProgress, time.Duration)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	start := time.Now()
+	var last []HostProgress
+	for {
+		hosts, err := b.Progress(ctx, c)
+		if err == nil {
+			last = hosts
+			view(hosts, time.Since(start))
+			if complete(hosts) {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return unfinished(last, timeout, context.Cause(ctx))
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+func complete(hosts []HostProgress) bool {
+	return !slices.ContainsFunc(hosts, func(h HostProgress) bool { return !h.Install.Complete })
+}
+
+// unfinished explains a wait that ended too early.
+func unfinished(hosts []HostProgress, timeout time.Duration, cause error) error {
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	var open []string
+	for _, h := range hosts {
+		if !h.Install.Complete {
+			open = append(open, h.Name+" "+h.Doing())
+		}
+	}
+	return fmt.Errorf("not installed after %s: %s", timeout, strings.Join(open, "; "))
+}
+
+// Doing says in a few words what a host is at.
+func (h HostProgress) Doing() string {
+	step, any := h.Install.Current()
+	switch {
+	case h.Power == PowerOff:
+		return "is off (BMC: " + h.BMC + ")"
+	case h.Power == PowerPOST:
+		return "tests itself before it boots"
+	case h.Install.Complete:
+		return "is ready"
+	case !any:
+		return "boots"
+	case h.Install.Error != "":
+		return fmt.Sprintf("tries %s again: %s", step.Name, h.Install.Error)
+	case step.Message != "":
+		return step.Name + ": " + step.Message
+	}
+	return step.Name
+}
