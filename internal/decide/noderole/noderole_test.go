@@ -1,0 +1,34 @@
+package noderole
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMissing(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		have        []string
+		schedulable bool
+		want        []string
+	}{
+		{"a worker", nil, false, []string{Worker}},
+		{"a worker that has its label", []string{Worker}, true, nil},
+		{"a control plane beside workers", []string{ControlPlane}, false, []string{Master}},
+		{"a control plane that takes workloads", []string{ControlPlane}, true, []string{Master, Worker}},
+		{"a control plane that lacks one", []string{ControlPlane, Master}, true, []string{Worker}},
+		{"a complete control plane", []string{ControlPlane, Master, Worker}, true, nil},
+		{"a label that is too many stays", []string{ControlPlane, Master, Worker}, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			have := map[string]string{"kubernetes.io/os": "linux"}
+			for _, l := range c.have {
+				have[l] = ""
+			}
+			if diff := cmp.Diff(c.want, Missing(have, c.schedulable)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+// Package kube is the adapter of the Kubernetes API: it turns its objects into
+// state values and small changes into requests.
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// fieldManager names Holdfast's agent in the API's records of who set what.
+const fieldManager = "holdfast-agent"
+
+// requestTimeout bounds every request that is not a watch.
+const requestTimeout = 15 * time.Second
+
+// resync is the safety net below the events.
+const resync = 30 * time.Second
+
+// Client talks to one cluster.
+type Client struct {
+	set kubernetes.Interface
+}
+
+// Open returns a client of the kubeconfig file. It reaches nothing yet.
+func Open(kubeconfig string) (*Client, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+	}
+	cfg.UserAgent = fieldManager
+	set, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{set: set}, nil
+}
+
+// Nodes returns the nodes of the cluster.
+func (c *Client) Nodes(ctx context.Context) ([]state.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.set.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	var nodes []state.Node
+	for i := range list.Items {
+		nodes = append(nodes, nodeOf(&list.Items[i]))
+	}
+	return nodes, nil
+}
+
+// WatchNodes calls changed with all nodes whenever one of them changed, and
+// every 30 s. It returns when the context ends. Calls do not overlap.
+func (c *Client) WatchNodes(ctx context.Context, changed func([]state.Node)) error {
+	factory := informers.NewSharedInformerFactory(c.set, resync)
+	informer := factory.Core().V1().Nodes().Informer()
+	wake := make(chan struct{}, 1)
+	signal := func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { signal() },
+		UpdateFunc: func(_, _ any) { signal() },
+		DeleteFunc: func(any) { signal() },
+	}); err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return ctx.Err()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wake:
+			changed(nodesOf(informer.GetStore().List()))
+		}
+	}
+}
+
+func nodesOf(items []any) []state.Node {
+	var nodes []state.Node
+	for _, item := range items {
+		if n, ok := item.(*corev1.Node); ok {
+			nodes = append(nodes, nodeOf(n))
+		}
+	}
+	slices.SortFunc(nodes, state.CompareNodes)
+	return nodes
+}
+
+// AddLabels adds labels with empty values to a node.
+func (c *Client) AddLabels(ctx context.Context, node string, labels []string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	set := map[string]string{}
+	for _, l := range labels {
+		set[l] = ""
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": set}})
+	if err != nil {
+		return err
+	}
+	_, err = c.set.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("label node %s: %w", node, err)
+	}
+	return nil
+}
+
+func nodeOf(n *corev1.Node) state.Node {
+	out := state.Node{Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time}
+	for _, a := range n.Status.Addresses {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if addr, err := netip.ParseAddr(a.Address); err == nil {
+			out.Addresses = append(out.Addresses, addr.Unmap())
+		}
+	}
+	for _, cond := range n.Status.Conditions {
+		if cond.Type == corev1.NodeReady {
+			out.Ready = cond.Status == corev1.ConditionTrue
+		}
+	}
+	return out
+}

@@ -1,0 +1,88 @@
+package keepalived
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Paths on the host. The pod shares the host's process ids, so that the pid
+// in PIDFile can be signalled from outside.
+const (
+	ConfigPath = "/etc/holdfast/keepalived/keepalived.conf"
+	PodPath    = "/etc/kubernetes/manifests/keepalived.yaml"
+	PIDFile    = "/run/holdfast/keepalived/keepalived.pid"
+)
+
+// stopGrace is how long keepalived may take to send its farewell advert, in
+// seconds.
+const stopGrace = 10
+
+// Pod renders the static pod of keepalived.
+func Pod(image string) ([]byte, error) {
+	pod := corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "keepalived", Namespace: metav1.NamespaceSystem,
+			Labels: map[string]string{"component": "keepalived", "tier": "control-plane"},
+		},
+		Spec: corev1.PodSpec{
+			HostNetwork: true, HostPID: true,
+			PriorityClassName:             "system-node-critical",
+			TerminationGracePeriodSeconds: ptr.To[int64](stopGrace),
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers:                    []corev1.Container{container(image)},
+			Volumes: []corev1.Volume{
+				hostPath("config", "/etc/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
+				hostPath("run", "/run/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
+			},
+		},
+	}
+	out, err := yaml.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("render keepalived pod: %w", err)
+	}
+	return out, nil
+}
+
+func container(image string) corev1.Container {
+	return corev1.Container{
+		Name: "keepalived", Image: image, ImagePullPolicy: corev1.PullNever,
+		Command: []string{
+			"/usr/sbin/keepalived", "--dont-fork", "--log-console", "--log-detail", "--vrrp",
+			"--use-file", ConfigPath, "--pid", PIDFile, "--vrrp_pid", "/run/holdfast/keepalived/vrrp.pid",
+		},
+		SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{
+			Add: []corev1.Capability{"NET_ADMIN", "NET_BROADCAST", "NET_RAW"},
+		}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "config", MountPath: "/etc/holdfast/keepalived", ReadOnly: true},
+			{Name: "run", MountPath: "/run/holdfast/keepalived"},
+		},
+	}
+}
+
+func hostPath(name, path string, kind corev1.HostPathType) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind},
+	}}
+}
+
+// Files renders configuration and static pod, in the order in which they have
+// to be written: kubelet starts the pod as soon as it sees it.
+func Files(instances []Instance, image string) ([]state.File, error) {
+	conf, err := Config(instances)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := Pod(image)
+	if err != nil {
+		return nil, err
+	}
+	return []state.File{{Path: ConfigPath, Data: conf}, {Path: PodPath, Data: pod}}, nil
+}

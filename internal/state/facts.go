@@ -1,0 +1,21 @@
+package state
+
+import "net/netip"
+
+// HostFacts is what a host has to know about itself before it can join a
+// cluster.
+type HostFacts struct {
+	// NodeName is the host name, which becomes the node's name.
+	NodeName string `json:"nodeName"`
+	// Addresses are the host's own addresses on the machine network, one of
+	// each family in the site's order. No VIP is among them.
+	Addresses []netip.Addr `json:"addresses"`
+	// Interface carries the first of the addresses.
+	Interface string `json:"interface"`
+	// CgroupV1 is true where the kernel offers only the first version, which
+	// kubelet refuses unless told otherwise.
+	CgroupV1 bool `json:"cgroupV1,omitempty"`
+	// RestrictOOM is true where the host may not lower any OOM score, as in a
+	// container without CAP_SYS_RESOURCE.
+	RestrictOOM bool `json:"restrictOOM,omitempty"`
+}

@@ -1,0 +1,35 @@
+package state
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Node is a node of the cluster as the API tells it.
+type Node struct {
+	Name   string
+	Labels map[string]string
+	// Addresses are the internal addresses in the API's order.
+	Addresses []netip.Addr
+	// Ready is false too where the API does not know.
+	Ready   bool
+	Created time.Time
+}
+
+// CompareNodes orders nodes by name.
+func CompareNodes(a, b Node) int { return strings.Compare(a.Name, b.Name) }
+
+// ControlPlane reports whether the node is labelled as a control plane.
+func (n Node) ControlPlane() bool {
+	_, ok := n.Labels["node-role.kubernetes.io/control-plane"]
+	return ok
+}
+
+// HasRole reports whether the node carries one of the role labels that the
+// specifications select by.
+func (n Node) HasRole() bool {
+	_, master := n.Labels["node-role.kubernetes.io/master"]
+	_, worker := n.Labels["node-role.kubernetes.io/worker"]
+	return master || worker
+}
