@@ -1,6 +1,7 @@
-// Package payload says what a Holdfast release is made of: versions, image
-// names and the packages that a host needs from its distribution. It is data;
-// package release builds and serves it.
+// Package payload says what a Holdfast release is made of: versions, what is
+// built from which source, images and their content, and the packages that a
+// host needs from its distribution. It is data; package release builds and
+// serves it.
 package payload
 
 // Version is the version of Holdfast itself.
@@ -10,4 +11,17 @@ const Version = "v0.1.0"
 // a test compares them.
 const (
 	KubernetesVersion = "v1.36.3"
+	EtcdVersion       = "v3.6.14"
+	ContainerdVersion = "v2.4.2"
+	CNIPluginsVersion = "v1.9.1"
+	FlannelVersion    = "v0.28.4"
+	CoreDNSVersion    = "v1.15.0"
+	TraefikVersion    = "v3.6.0"
 )
+
+// Registry is the first part of every image's name. It is no host: images
+// come with the release and are never pulled under this name.
+const Registry = "release.holdfast.internal"
+
+// HostDir is where a host finds the release: mounted read-only or pulled.
+const HostDir = "/usr/share/holdfast/release"

@@ -1,0 +1,141 @@
+package payload
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ImageSpec says what an image consists of.
+type ImageSpec struct {
+	Name string
+	Tag  string
+	// Files are binaries of components.
+	Files []ImageFile
+	// Packages are Debian packages; all that they depend on comes with them.
+	Packages []string
+	// Keep are the files that the image takes of the packages, as patterns
+	// of path.Match; the libraries that they load come along.
+	Keep []string
+	// Links are symbolic links, path to target, made beside the packages'
+	// files: what their installation scripts would have done.
+	Links map[string]string
+	// Entrypoint may be empty where manifests always give a command.
+	Entrypoint []string
+}
+
+// ImageFile is one binary and where it lies in an image.
+type ImageFile struct {
+	Component string
+	Binary    string
+	// Path is absolute.
+	Path string
+}
+
+// HostImage is the name of the image that holds the host's own files.
+const HostImage = "host"
+
+// SearchPath is the PATH of every image: manifests name programs without a
+// folder.
+const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// kubeadm asks for these two images by tags of its own form.
+const (
+	etcdTag  = "3.6.14-0"
+	pauseTag = "3.10.2"
+)
+
+// Image returns the full name of an image, registry and tag included. It
+// panics if the release has no image of this name, which is a mistake in the
+// program, never in its input.
+func Image(name string) string { return Registry + "/" + name + ":" + ImageTag(name) }
+
+// ImageTag returns the tag of an image; it panics like Image.
+func ImageTag(name string) string {
+	for _, i := range Images() {
+		if i.Name == name {
+			return i.Tag
+		}
+	}
+	panic(fmt.Sprintf("payload: no image %q in the release", name))
+}
+
+// Ref is the image's full name, registry and tag included.
+func (i ImageSpec) Ref() string { return Registry + "/" + i.Name + ":" + i.Tag }
+
+// Images lists the images of a release.
+func Images() []ImageSpec {
+	return []ImageSpec{
+		single("kube-apiserver", KubernetesVersion, "kubernetes"),
+		single("kube-controller-manager", KubernetesVersion, "kubernetes"),
+		single("kube-scheduler", KubernetesVersion, "kubernetes"),
+		withFilters(single("kube-proxy", KubernetesVersion, "kubernetes")),
+		{Name: "etcd", Tag: etcdTag, Files: inBin("etcd", "etcd", "etcdctl", "etcdutl")},
+		entered(single("coredns", CoreDNSVersion, "coredns")),
+		entered(single("pause", pauseTag, "pause")),
+		withFilters(ImageSpec{
+			Name: "flannel", Tag: FlannelVersion,
+			Files: inBin("flannel", "flanneld"), Entrypoint: []string{"/usr/local/bin/flanneld"},
+		}),
+		{
+			// dash and curl are for the checks that decide who holds a VIP.
+			Name: "keepalived", Tag: Version,
+			Packages:   []string{"keepalived", "dash", "curl"},
+			Keep:       []string{"/usr/sbin/keepalived", "/usr/bin/dash", "/usr/bin/curl"},
+			Links:      map[string]string{"/usr/bin/sh": "dash"},
+			Entrypoint: []string{"/usr/sbin/keepalived"},
+		},
+		host(),
+	}
+}
+
+// host is what a host itself runs, outside of any container.
+func host() ImageSpec {
+	files := inBin("kubernetes", "kubeadm", "kubectl", "kubelet")
+	files = append(files, inBin("containerd", "containerd", "containerd-shim-runc-v2", "ctr")...)
+	files = append(files, inBin("etcd", "etcdctl", "etcdutl")...)
+	for _, path := range cniPluginPaths {
+		files = append(files, ImageFile{Component: "cni-plugins", Binary: base(path), Path: "/opt/cni/bin/" + base(path)})
+	}
+	files = append(files, inBin("holdfast", ownBinaries()...)...)
+	return ImageSpec{Name: HostImage, Tag: Version, Files: files}
+}
+
+func single(name, tag, component string) ImageSpec {
+	return ImageSpec{Name: name, Tag: tag, Files: inBin(component, name)}
+}
+
+// entered makes the image's one binary its entrypoint.
+func entered(i ImageSpec) ImageSpec {
+	i.Entrypoint = []string{i.Files[0].Path}
+	return i
+}
+
+// withFilters adds nft and iptables. The distribution installs several
+// flavours of iptables and a script chooses one; here it is nftables'.
+func withFilters(i ImageSpec) ImageSpec {
+	i.Packages = []string{"iptables", "netbase", "nftables"}
+	i.Keep = []string{"/usr/sbin/nft", "/usr/sbin/xtables-nft-multi", "/usr/lib/*/xtables/*.so", "/etc/protocols"}
+	i.Links = map[string]string{}
+	for _, name := range []string{"iptables", "ip6tables"} {
+		for _, suffix := range []string{"", "-save", "-restore"} {
+			i.Links["/usr/sbin/"+name+suffix] = "xtables-nft-multi"
+		}
+	}
+	return i
+}
+
+func inBin(component string, names ...string) []ImageFile {
+	var out []ImageFile
+	for _, n := range names {
+		out = append(out, ImageFile{Component: component, Binary: n, Path: "/usr/local/bin/" + n})
+	}
+	return out
+}
+
+// Name returns the name of the image that a full reference stands for, and
+// whether it is one of a release.
+func Name(ref string) (string, bool) {
+	rest, ok := strings.CutPrefix(ref, Registry+"/")
+	name, _, _ := strings.Cut(rest, ":")
+	return name, ok && name != ""
+}

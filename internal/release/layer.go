@@ -1,0 +1,137 @@
+package release
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// entry is one file, link or folder of a layer.
+type entry struct {
+	// path is absolute and clean.
+	path string
+	mode fs.FileMode
+	// link is the target of a symbolic link; empty for anything else.
+	link string
+	size int64
+	// open gives a regular file's content; nil for a link or a folder.
+	open func() (io.ReadCloser, error)
+}
+
+// layerEpoch is the time of every file in a layer. The time of the build
+// would make each build another one.
+var layerEpoch = time.Unix(0, 0)
+
+func fileEntry(path, from string, size int64) entry {
+	return entry{path: path, mode: 0o755, size: size, open: func() (io.ReadCloser, error) { return os.Open(from) }}
+}
+
+func dataEntry(path string, mode fs.FileMode, data []byte) entry {
+	return entry{path: path, mode: mode, size: int64(len(data)), open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}}
+}
+
+func linkEntry(path, target string) entry { return entry{path: path, mode: 0o777, link: target} }
+
+func dirEntry(path string, mode fs.FileMode) entry { return entry{path: path, mode: mode | fs.ModeDir} }
+
+// writeLayer writes entries as a tar file in an order and with owners and
+// times that do not depend on where or when it is written. Parent folders are
+// added.
+func writeLayer(w io.Writer, entries []entry) error {
+	all := map[string]entry{}
+	for _, e := range entries {
+		for dir := path.Dir(e.path); dir != "/"; dir = path.Dir(dir) {
+			if _, ok := all[dir]; !ok {
+				all[dir] = dirEntry(dir, 0o755)
+			}
+		}
+		all[e.path] = e
+	}
+	tw := tar.NewWriter(w)
+	for _, p := range slices.Sorted(maps.Keys(all)) {
+		if err := writeEntry(tw, all[p]); err != nil {
+			return fmt.Errorf("write %s: %w", p, err)
+		}
+	}
+	return tw.Close()
+}
+
+func writeEntry(tw *tar.Writer, e entry) error {
+	h := &tar.Header{Name: e.path[1:], Mode: int64(tarMode(e.mode)), ModTime: layerEpoch, Format: tar.FormatUSTAR}
+	switch {
+	case e.link != "":
+		h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
+	case e.mode.IsDir():
+		h.Typeflag, h.Name = tar.TypeDir, h.Name+"/"
+	default:
+		h.Typeflag, h.Size = tar.TypeReg, e.size
+	}
+	if err := tw.WriteHeader(h); err != nil || e.open == nil {
+		return err
+	}
+	r, err := e.open()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(tw, r)
+	return errors.Join(err, r.Close())
+}
+
+func tarMode(m fs.FileMode) fs.FileMode {
+	mode := m.Perm()
+	if m&fs.ModeSticky != 0 {
+		mode |= 0o1000
+	}
+	return mode
+}
+
+// layer is a finished layer in the cache.
+type layer struct {
+	Digest string
+	Size   int64
+	// Files are the regular files in it that came from components.
+	Files []File
+	// path is where it lies.
+	path string
+}
+
+const layerFile = "layer.tar"
+
+// layerStep makes a layer of entries, which fn provides once the step really
+// has to run. key must stand for all that fn gives.
+func (b *builder) layerStep(ctx context.Context, kind, key string, fn func(ctx context.Context) ([]entry, error)) (layer, bool, error) {
+	var l layer
+	res, err := b.cache.do(ctx, step{kind: kind, key: key, run: func(ctx context.Context, dir string) (any, error) {
+		entries, err := fn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return storeLayer(filepath.Join(dir, layerFile), entries)
+	}}, &l)
+	l.path = filepath.Join(res.dir, layerFile)
+	return l, res.ran, err
+}
+
+func storeLayer(path string, entries []entry) (layer, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o444)
+	if err != nil {
+		return layer{}, err
+	}
+	if err := errors.Join(writeLayer(f, entries), f.Close()); err != nil {
+		return layer{}, err
+	}
+	digest, size, err := digestFile(path)
+	return layer{Digest: digest, Size: size}, err
+}

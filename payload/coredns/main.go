@@ -1,0 +1,39 @@
+// Command coredns is CoreDNS with the plugins that a cluster needs and no
+// others: the main package of CoreDNS itself brings the software kits of
+// several clouds, which a site of one to three machines has no use for.
+package main
+
+import (
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/forward"
+	_ "github.com/coredns/coredns/plugin/health"
+	_ "github.com/coredns/coredns/plugin/hosts"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/loadbalance"
+	_ "github.com/coredns/coredns/plugin/log"
+	_ "github.com/coredns/coredns/plugin/loop"
+	_ "github.com/coredns/coredns/plugin/metrics"
+	_ "github.com/coredns/coredns/plugin/ready"
+	_ "github.com/coredns/coredns/plugin/reload"
+	_ "github.com/coredns/coredns/plugin/rewrite"
+	_ "github.com/coredns/coredns/plugin/template"
+)
+
+// order is the order in which plugins see a query, whatever the order in a
+// Corefile. It is CoreDNS's own: what watches comes first, loadbalance before
+// cache so that cached answers rotate too, and what answers comes last.
+var order = []string{
+	"reload", "bind", "ready", "health", "prometheus", "errors", "log",
+	"loadbalance", "rewrite", "cache", "template", "hosts", "kubernetes",
+	"loop", "forward",
+}
+
+func main() {
+	dnsserver.Directives = order
+	coremain.Run()
+}
