@@ -68,7 +68,7 @@ func Components() []Component {
 }
 
 // ownBinaries names the folders of cmd/ that belong on a host.
-func ownBinaries() []string { return []string{"holdfast"} }
+func ownBinaries() []string { return []string{"holdfast", "holdfast-agent"} }
 
 func kubernetes() Component {
 	numbers := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
