@@ -115,7 +115,7 @@ func writeImage(dir string, img builtImage, keep map[string]bool) error {
 }
 
 func writeIndex(dir string, index []byte, m Manifest) (bool, error) {
-	about, err := json.MarshalIndent(m, "", "  ")
+	about, err := formatManifest(m)
 	if err != nil {
 		return false, err
 	}
@@ -123,7 +123,7 @@ func writeIndex(dir string, index []byte, m Manifest) (bool, error) {
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{layoutFile, []byte(layoutVersion)}, {manifestFile, append(about, '\n')}, {indexFile, index}} {
+	}{{layoutFile, []byte(layoutVersion)}, {manifestFile, about}, {indexFile, index}} {
 		wrote, err := writeIfOther(filepath.Join(dir, f.name), f.data)
 		if err != nil {
 			return false, err
