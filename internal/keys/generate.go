@@ -1,0 +1,161 @@
+// Package keys makes the keys and certificates of a site: the identity of a
+// new cluster, and the short-lived serving certificates made from it later.
+package keys
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base32"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// Lifetimes; ten years for authorities is kubeadm's choice too.
+const (
+	authorityLifetime = 10 * 365 * 24 * time.Hour
+	adminLifetime     = 365 * 24 * time.Hour
+	// backdate covers hosts whose clock is behind the installer's.
+	backdate = time.Hour
+)
+
+// Generate makes the identity of a new cluster. The randomness is the
+// caller's and so is the clock.
+func Generate(now time.Time, random io.Reader) (site.Identity, error) {
+	g := generator{now: now.UTC().Truncate(time.Second), random: random}
+	id := site.Identity{
+		ClusterID:     g.uuid(),
+		Created:       g.now,
+		KubernetesCA:  g.authority("kubernetes"),
+		EtcdCA:        g.authority("etcd-ca"),
+		FrontProxyCA:  g.authority("front-proxy-ca"),
+		ConfigCA:      g.authority("holdfast-config-server"),
+		ServiceSigner: g.signer(),
+		JoinKey:       g.bytes(32),
+	}
+	id.BootstrapToken = strings.ToLower(g.text(6) + "." + g.text(16))
+	id.ProgressToken = strings.ToLower(g.text(32))
+	id.Admin = g.issue(id.KubernetesCA, &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		NotAfter:    g.now.Add(adminLifetime),
+	})
+	return id, g.err
+}
+
+// generator collects the first error, so that Generate reads as a list.
+type generator struct {
+	now    time.Time
+	random io.Reader
+	err    error
+}
+
+func (g *generator) keep(err error) {
+	if g.err == nil && err != nil {
+		g.err = fmt.Errorf("generate keys: %w", err)
+	}
+}
+
+func (g *generator) bytes(n int) []byte {
+	b := make([]byte, n)
+	_, err := io.ReadFull(g.random, b)
+	g.keep(err)
+	return b
+}
+
+// text returns n random characters of a-z and 2-7, five random bits each.
+func (g *generator) text(n int) string {
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(g.bytes(n))[:n]
+}
+
+func (g *generator) uuid() string {
+	b := g.bytes(16)
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // RFC 9562, version 4
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+func (g *generator) key() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.keep(err)
+	return key
+}
+
+func (g *generator) signer() site.KeyPair {
+	key := g.key()
+	if g.err != nil {
+		return site.KeyPair{}
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	g.keep(err)
+	return site.KeyPair{Cert: encodePEM("PUBLIC KEY", public), Key: g.encodeKey(key)}
+}
+
+func (g *generator) authority(name string) site.KeyPair {
+	return g.issue(site.KeyPair{}, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: g.now.Add(authorityLifetime),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
+		IsCA:     true, BasicConstraintsValid: true,
+	})
+}
+
+func (g *generator) issue(parent site.KeyPair, template *x509.Certificate) site.KeyPair {
+	key := g.key()
+	if g.err != nil {
+		return site.KeyPair{}
+	}
+	der, err := sign(parent, template, key, g.now)
+	g.keep(err)
+	return site.KeyPair{Cert: encodePEM("CERTIFICATE", der), Key: g.encodeKey(key)}
+}
+
+func (g *generator) encodeKey(key *ecdsa.PrivateKey) string {
+	der, err := x509.MarshalECPrivateKey(key)
+	g.keep(err)
+	return encodePEM("EC PRIVATE KEY", der)
+}
+
+// sign completes the template and signs it by parent, or by itself where
+// parent is empty.
+func sign(parent site.KeyPair, template *x509.Certificate, key *ecdsa.PrivateKey, now time.Time) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial.Add(serial, big.NewInt(1))
+	template.NotBefore = now.Add(-backdate)
+	if template.KeyUsage == 0 {
+		template.KeyUsage = x509.KeyUsageDigitalSignature
+	}
+	if parent.Cert == "" {
+		return x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	}
+	issuer, err := parent.Parse()
+	if err != nil {
+		return nil, err
+	}
+	issuerKey, err := parseKey(parent.Key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.CreateCertificate(rand.Reader, template, issuer, &key.PublicKey, issuerKey)
+}
+
+func encodePEM(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func parseKey(text string) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, fmt.Errorf("private key is not PEM")
+	}
+	return x509.ParseECPrivateKey(block.Bytes)
+}

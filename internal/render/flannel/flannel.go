@@ -1,0 +1,191 @@
+// Package flannel renders the pod network that Holdfast brings along: the
+// flannel daemon on every node, dual-stack, over VXLAN, so that it needs
+// nothing of the site's routers.
+package flannel
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	namespace = "kube-flannel"
+	name      = "flannel"
+	netConf   = "net-conf.json"
+)
+
+// network is flannel's own configuration format, net-conf.json.
+type network struct {
+	EnableIPv4     bool              `json:"EnableIPv4"`
+	Network        string            `json:"Network,omitempty"`
+	EnableIPv6     bool              `json:"EnableIPv6"`
+	IPv6Network    string            `json:"IPv6Network,omitempty"`
+	EnableNFTables bool              `json:"EnableNFTables"`
+	Backend        map[string]string `json:"Backend"`
+}
+
+// Manifests renders everything flannel needs in the cluster, as one file.
+func Manifests(s *site.Site) (state.File, error) {
+	conf, err := networkOf(s)
+	if err != nil {
+		return state.File{}, err
+	}
+	var out bytes.Buffer
+	for _, object := range []any{
+		namespaceObject(), serviceAccount(), clusterRole(), clusterRoleBinding(), configMap(conf), daemonSet(s),
+	} {
+		data, err := yaml.Marshal(object)
+		if err != nil {
+			return state.File{}, fmt.Errorf("render flannel: %w", err)
+		}
+		out.WriteString("---\n")
+		out.Write(data)
+	}
+	return state.File{Path: "network/flannel.yaml", Data: out.Bytes()}, nil
+}
+
+func networkOf(s *site.Site) (string, error) {
+	conf := network{EnableNFTables: true, Backend: map[string]string{"Type": "vxlan"}}
+	for _, entry := range s.Config.Networking.ClusterNetwork {
+		prefix, err := netip.ParsePrefix(entry.CIDR)
+		if err != nil {
+			return "", fmt.Errorf("render flannel: %w", err)
+		}
+		if prefix.Addr().Is4() {
+			conf.EnableIPv4, conf.Network = true, entry.CIDR
+		} else {
+			conf.EnableIPv6, conf.IPv6Network = true, entry.CIDR
+		}
+	}
+	data, err := json.Marshal(conf)
+	return string(data), err
+}
+
+func meta(n string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: n, Labels: map[string]string{"app": name}}
+}
+
+func namespaced(n string) metav1.ObjectMeta {
+	m := meta(n)
+	m.Namespace = namespace
+	return m
+}
+
+func namespaceObject() corev1.Namespace {
+	ns := corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: meta(namespace)}
+	ns.Labels["pod-security.kubernetes.io/enforce"] = "privileged"
+	return ns
+}
+
+func serviceAccount() corev1.ServiceAccount {
+	return corev1.ServiceAccount{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: namespaced(name),
+	}
+}
+
+func clusterRole() rbacv1.ClusterRole {
+	return rbacv1.ClusterRole{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: meta(name),
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+		},
+	}
+}
+
+func clusterRoleBinding() rbacv1.ClusterRoleBinding {
+	return rbacv1.ClusterRoleBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"}, ObjectMeta: meta(name),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: namespace}},
+	}
+}
+
+func configMap(conf string) corev1.ConfigMap {
+	return corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: namespaced("kube-flannel-cfg"),
+		Data: map[string]string{netConf: conf},
+	}
+}
+
+func daemonSet(s *site.Site) appsv1.DaemonSet {
+	labels := map[string]string{"app": name}
+	return appsv1.DaemonSet{
+		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"}, ObjectMeta: namespaced("kube-flannel"),
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+				Type: appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{
+					MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+				},
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					HostNetwork: true, ServiceAccountName: name, PriorityClassName: "system-node-critical",
+					Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					Containers:  []corev1.Container{daemon(s)},
+					Volumes: []corev1.Volume{
+						hostPath("run", "/run/flannel", corev1.HostPathDirectoryOrCreate),
+						hostPath("xtables-lock", "/run/xtables.lock", corev1.HostPathFileOrCreate),
+						{Name: "conf", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "kube-flannel-cfg"},
+						}}},
+					},
+				},
+			},
+		},
+	}
+}
+
+func daemon(s *site.Site) corev1.Container {
+	return corev1.Container{
+		Name: name, Image: payload.Image("flannel"), ImagePullPolicy: corev1.PullNever,
+		Command: []string{"/usr/local/bin/flanneld", "--ip-masq", "--kube-subnet-mgr"},
+		SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{
+			Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"},
+		}},
+		Env: []corev1.EnvVar{
+			// The daemon comes before Service addresses work, so it is told
+			// where the API is.
+			{Name: "KUBERNETES_SERVICE_HOST", Value: s.APIHost()},
+			{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(site.APIPort)},
+			fromField("POD_NAME", "metadata.name"),
+			fromField("POD_NAMESPACE", "metadata.namespace"),
+		},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "run", MountPath: "/run/flannel"},
+			{Name: "xtables-lock", MountPath: "/run/xtables.lock"},
+			{Name: "conf", MountPath: "/etc/kube-flannel", ReadOnly: true},
+		},
+	}
+}
+
+func fromField(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: path},
+	}}
+}
+
+func hostPath(name, path string, kind corev1.HostPathType) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind},
+	}}
+}

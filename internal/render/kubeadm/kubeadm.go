@@ -1,0 +1,203 @@
+package kubeadm
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// ControlPlaneTaint keeps workloads off control planes that have workers
+// beside them.
+const ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
+
+// maxRestartPeriod bounds kubelet's back-off of a crashing container, which
+// would otherwise keep an API server down for minutes after etcd is back
+// (measured: docs/adr/0006).
+const maxRestartPeriod = 5 * time.Second
+
+// Init renders the configuration of `kubeadm init` on the host that starts
+// the cluster.
+func Init(s *site.Site, host state.HostFacts) ([]byte, error) {
+	return documents(
+		initConfiguration{
+			APIVersion: apiVersion, Kind: "InitConfiguration",
+			BootstrapTokens: []bootstrapToken{{
+				Token: s.Identity.BootstrapToken, TTL: site.JoinLifetime.String(),
+				Usages: []string{"signing", "authentication"},
+				Groups: []string{"system:bootstrappers:kubeadm:default-node-token"},
+			}},
+			NodeRegistration: registration(s, state.RoleBootstrap, host),
+			LocalAPIEndpoint: local(host),
+		},
+		cluster(s, host),
+		kubeletConfiguration(host),
+		kubeProxyConfiguration(),
+	)
+}
+
+// Join renders the configuration of `kubeadm join` for a further control
+// plane or a worker.
+func Join(s *site.Site, role state.Role, host state.HostFacts) ([]byte, error) {
+	hash, err := s.Identity.CAHash()
+	if err != nil {
+		return nil, fmt.Errorf("render join configuration: %w", err)
+	}
+	join := joinConfiguration{
+		APIVersion: apiVersion, Kind: "JoinConfiguration",
+		NodeRegistration: registration(s, role, host),
+		Discovery: discovery{
+			TLSBootstrapToken: s.Identity.BootstrapToken,
+			BootstrapToken: tokenDiscovery{
+				Token: s.Identity.BootstrapToken, APIServerEndpoint: s.APIEndpoint(), CACertHashes: []string{hash},
+			},
+		},
+	}
+	if role.ControlPlane() {
+		join.ControlPlane = &joinControlPlane{LocalAPIEndpoint: local(host)}
+	}
+	return documents(join)
+}
+
+func local(host state.HostFacts) apiEndpoint {
+	return apiEndpoint{AdvertiseAddress: host.Addresses[0].String(), BindPort: site.APIPort}
+}
+
+func registration(s *site.Site, role state.Role, host state.HostFacts) nodeRegistration {
+	reg := nodeRegistration{
+		Name: host.NodeName, CRISocket: criSocket, ImagePullPolicy: "Never",
+		Taints:           []taint{},
+		KubeletExtraArgs: []arg{{Name: "node-ip", Value: joinAddrs(host.Addresses)}},
+	}
+	if role.ControlPlane() && !s.Topology().MastersSchedulable {
+		reg.Taints = append(reg.Taints, taint{Key: ControlPlaneTaint, Effect: "NoSchedule"})
+	}
+	if host.CgroupV1 {
+		// The check refuses cgroup v1 whatever failCgroupV1 says.
+		reg.IgnorePreflightErrors = []string{"SystemVerification"}
+	}
+	return reg
+}
+
+func cluster(s *site.Site, host state.HostFacts) clusterConfiguration {
+	return clusterConfiguration{
+		APIVersion: apiVersion, Kind: "ClusterConfiguration",
+		ClusterName: s.Config.Metadata.Name, KubernetesVersion: payload.KubernetesVersion,
+		ControlPlaneEndpoint: s.APIEndpoint(), ImageRepository: payload.Registry,
+		EncryptionAlgorithm: "ECDSA-P256",
+		Networking: networking{
+			DNSDomain:     "cluster.local",
+			PodSubnet:     joinCIDRs(s.Config.Networking.ClusterNetwork),
+			ServiceSubnet: strings.Join(s.Config.Networking.ServiceNetwork, ","),
+		},
+		APIServer:         controlPlane{CertSANs: certSANs(s)},
+		ControllerManager: controlPlane{ExtraArgs: nodeCIDRMasks(s.Config.Networking.ClusterNetwork)},
+		Etcd:              etcd{Local: localEtcd{DataDir: "/var/lib/etcd", ImageTag: payload.ImageTag("etcd")}},
+		DNS:               image{ImageTag: payload.ImageTag("coredns")},
+	}
+}
+
+// certSANs are the names and addresses by which clients may reach the API
+// besides the host's own: both names, all VIPs, and the loopback address of
+// either family, through which a person's forwarder may go.
+func certSANs(s *site.Site) []string {
+	sans := []string{s.ExternalAPIName(), s.APIName(), "localhost", "127.0.0.1", "::1"}
+	for _, vip := range s.Config.APIVIPs() {
+		sans = append(sans, vip.String())
+	}
+	return sans
+}
+
+// nodeCIDRMasks tells the controller manager each host's share of the pod
+// networks.
+func nodeCIDRMasks(networks []config.ClusterNetworkEntry) []arg {
+	if len(networks) == 1 {
+		return []arg{{Name: "node-cidr-mask-size", Value: strconv.Itoa(int(networks[0].HostPrefix))}}
+	}
+	var args []arg
+	for _, n := range networks {
+		name := "node-cidr-mask-size-ipv4"
+		if p, err := netip.ParsePrefix(n.CIDR); err == nil && p.Addr().Is6() {
+			name = "node-cidr-mask-size-ipv6"
+		}
+		args = append(args, arg{Name: name, Value: strconv.Itoa(int(n.HostPrefix))})
+	}
+	return args
+}
+
+func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
+	c := kubelet.KubeletConfiguration{
+		TypeMeta:     metav1.TypeMeta{APIVersion: kubelet.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
+		CgroupDriver: "cgroupfs",
+		FailSwapOn:   ptr.To(false),
+		CrashLoopBackOff: kubelet.CrashLoopBackOffConfig{
+			MaxContainerRestartPeriod: &metav1.Duration{Duration: maxRestartPeriod},
+		},
+		ContainerRuntimeEndpoint: criSocket,
+	}
+	if host.CgroupV1 {
+		c.FailCgroupV1 = ptr.To(false)
+	}
+	if host.RestrictOOM {
+		c.OOMScoreAdj = ptr.To[int32](0)
+	}
+	return c
+}
+
+func kubeProxyConfiguration() kubeproxy.KubeProxyConfiguration {
+	zero := ptr.To[int32](0)
+	off := &metav1.Duration{}
+	return kubeproxy.KubeProxyConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: kubeproxy.SchemeGroupVersion.String(), Kind: "KubeProxyConfiguration"},
+		Mode:     "nftables",
+		// Zero leaves the host's own limits alone; in a container they belong
+		// to the machine around it and cannot be written.
+		Conntrack: kubeproxy.KubeProxyConntrackConfiguration{
+			MaxPerCore: zero, Min: zero, TCPEstablishedTimeout: off, TCPCloseWaitTimeout: off,
+		},
+	}
+}
+
+func joinAddrs(addresses []netip.Addr) string {
+	var words []string
+	for _, a := range addresses {
+		words = append(words, a.String())
+	}
+	return strings.Join(words, ",")
+}
+
+func joinCIDRs(networks []config.ClusterNetworkEntry) string {
+	var words []string
+	for _, n := range networks {
+		words = append(words, n.CIDR)
+	}
+	return strings.Join(words, ",")
+}
+
+func documents(objects ...any) ([]byte, error) {
+	var out bytes.Buffer
+	for i, o := range objects {
+		data, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("render kubeadm configuration: %w", err)
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(data)
+	}
+	return out.Bytes(), nil
+}

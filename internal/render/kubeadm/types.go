@@ -1,0 +1,112 @@
+// Package kubeadm renders the configuration that kubeadm initialises and
+// joins hosts with, API version kubeadm.k8s.io/v1beta4. The types below hold
+// the fields that Holdfast sets; the source is kubeadm's API reference.
+package kubeadm
+
+const (
+	apiVersion = "kubeadm.k8s.io/v1beta4"
+	criSocket  = "unix:///run/containerd/containerd.sock"
+)
+
+type initConfiguration struct {
+	APIVersion       string           `json:"apiVersion"`
+	Kind             string           `json:"kind"`
+	BootstrapTokens  []bootstrapToken `json:"bootstrapTokens"`
+	NodeRegistration nodeRegistration `json:"nodeRegistration"`
+	LocalAPIEndpoint apiEndpoint      `json:"localAPIEndpoint"`
+}
+
+type joinConfiguration struct {
+	APIVersion       string            `json:"apiVersion"`
+	Kind             string            `json:"kind"`
+	NodeRegistration nodeRegistration  `json:"nodeRegistration"`
+	Discovery        discovery         `json:"discovery"`
+	ControlPlane     *joinControlPlane `json:"controlPlane,omitempty"`
+}
+
+type clusterConfiguration struct {
+	APIVersion           string       `json:"apiVersion"`
+	Kind                 string       `json:"kind"`
+	ClusterName          string       `json:"clusterName"`
+	KubernetesVersion    string       `json:"kubernetesVersion"`
+	ControlPlaneEndpoint string       `json:"controlPlaneEndpoint"`
+	ImageRepository      string       `json:"imageRepository"`
+	EncryptionAlgorithm  string       `json:"encryptionAlgorithm"`
+	Networking           networking   `json:"networking"`
+	APIServer            controlPlane `json:"apiServer"`
+	ControllerManager    controlPlane `json:"controllerManager"`
+	Scheduler            controlPlane `json:"scheduler"`
+	Etcd                 etcd         `json:"etcd"`
+	DNS                  image        `json:"dns"`
+}
+
+type bootstrapToken struct {
+	Token  string   `json:"token"`
+	TTL    string   `json:"ttl"`
+	Usages []string `json:"usages"`
+	Groups []string `json:"groups"`
+}
+
+type nodeRegistration struct {
+	Name                  string   `json:"name"`
+	CRISocket             string   `json:"criSocket"`
+	ImagePullPolicy       string   `json:"imagePullPolicy"`
+	Taints                []taint  `json:"taints"`
+	KubeletExtraArgs      []arg    `json:"kubeletExtraArgs"`
+	IgnorePreflightErrors []string `json:"ignorePreflightErrors,omitempty"`
+}
+
+type taint struct {
+	Key    string `json:"key"`
+	Effect string `json:"effect"`
+}
+
+type arg struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+type apiEndpoint struct {
+	AdvertiseAddress string `json:"advertiseAddress"`
+	BindPort         int    `json:"bindPort"`
+}
+
+type joinControlPlane struct {
+	LocalAPIEndpoint apiEndpoint `json:"localAPIEndpoint"`
+}
+
+type discovery struct {
+	BootstrapToken    tokenDiscovery `json:"bootstrapToken"`
+	TLSBootstrapToken string         `json:"tlsBootstrapToken"`
+}
+
+type tokenDiscovery struct {
+	Token             string   `json:"token"`
+	APIServerEndpoint string   `json:"apiServerEndpoint"`
+	CACertHashes      []string `json:"caCertHashes"`
+}
+
+type networking struct {
+	DNSDomain     string `json:"dnsDomain"`
+	PodSubnet     string `json:"podSubnet"`
+	ServiceSubnet string `json:"serviceSubnet"`
+}
+
+type controlPlane struct {
+	CertSANs  []string `json:"certSANs,omitempty"`
+	ExtraArgs []arg    `json:"extraArgs,omitempty"`
+}
+
+type etcd struct {
+	Local localEtcd `json:"local"`
+}
+
+type localEtcd struct {
+	DataDir   string `json:"dataDir"`
+	ImageTag  string `json:"imageTag"`
+	ExtraArgs []arg  `json:"extraArgs,omitempty"`
+}
+
+type image struct {
+	ImageTag string `json:"imageTag"`
+}

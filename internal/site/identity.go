@@ -1,0 +1,79 @@
+package site
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"time"
+)
+
+// JoinLifetime is how long the secret in a pointer Ignition opens the
+// configuration server: as long as an installation may reasonably take.
+const JoinLifetime = 24 * time.Hour
+
+// Identity is what the installer generates once for a cluster.
+type Identity struct {
+	// ClusterID is a random UUID.
+	ClusterID string `json:"clusterID"`
+	// Created is when the keys were made; all lifetimes start here.
+	Created       time.Time `json:"created"`
+	KubernetesCA  KeyPair   `json:"kubernetesCA"`
+	EtcdCA        KeyPair   `json:"etcdCA"`
+	FrontProxyCA  KeyPair   `json:"frontProxyCA"`
+	ConfigCA      KeyPair   `json:"configCA"`
+	Admin         KeyPair   `json:"admin"`
+	ServiceSigner KeyPair   `json:"serviceSigner"`
+	// BootstrapToken is kubeadm's, "id.secret".
+	BootstrapToken string `json:"bootstrapToken"`
+	// JoinKey signs the join secrets of pointer Ignitions.
+	JoinKey []byte `json:"joinKey,omitempty"`
+	// JoinToken is the secret of one host's role, in that host's copy only. It
+	// lets the host report its progress.
+	JoinToken string `json:"joinToken,omitempty"`
+	// ProgressToken opens the read-only progress of the installation.
+	ProgressToken string `json:"progressToken,omitempty"`
+}
+
+// KeyPair is a certificate and its private key, both PEM. The service signer
+// has a public key in place of a certificate.
+type KeyPair struct {
+	Cert string `json:"cert"`
+	Key  string `json:"key,omitempty"`
+}
+
+// JoinExpiry is the moment from which no join secret of this identity is
+// accepted any more.
+func (id Identity) JoinExpiry() time.Time { return id.Created.Add(JoinLifetime) }
+
+// public returns the identity without private keys, for a worker.
+func (id Identity) public() Identity {
+	return Identity{
+		ClusterID:      id.ClusterID,
+		Created:        id.Created,
+		KubernetesCA:   KeyPair{Cert: id.KubernetesCA.Cert},
+		ConfigCA:       KeyPair{Cert: id.ConfigCA.Cert},
+		BootstrapToken: id.BootstrapToken,
+	}
+}
+
+// CAHash returns kubeadm's name of the cluster authority: "sha256:" and the
+// hash of its public key.
+func (id Identity) CAHash() (string, error) {
+	cert, err := id.KubernetesCA.Parse()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// Parse returns the certificate of the pair.
+func (p KeyPair) Parse() (*x509.Certificate, error) {
+	block, _ := pem.Decode([]byte(p.Cert))
+	if block == nil {
+		return nil, fmt.Errorf("certificate is not PEM")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}

@@ -1,0 +1,173 @@
+// Package site joins what a person configured with what the installer
+// generated once: keys, tokens and identifiers. A Site is the only input of
+// everything that is rendered for the hosts, so the same Site always gives the
+// same bytes.
+package site
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/topology"
+)
+
+// Ports that every control plane serves.
+const (
+	APIPort          = 6443
+	ConfigServerPort = 22623
+)
+
+// Path is where a host keeps its Site, mode 0600.
+const Path = "/etc/holdfast/site.json"
+
+// Site is one cluster before its first host boots.
+type Site struct {
+	// Role is the role of the host that this copy was made for; empty in the
+	// installer's own copy.
+	Role state.Role
+	// Config keeps every rule of package config.
+	Config   *config.InstallConfig
+	Identity Identity
+}
+
+// Topology returns what the site's numbers of hosts mean.
+func (s *Site) Topology() topology.Topology { return topology.Of(s.Config) }
+
+// Domain is the domain of the cluster's names, <name>.<base domain>.
+func (s *Site) Domain() string { return s.Config.ClusterDomain() }
+
+// APIName is the name that machines inside the site use for the API.
+func (s *Site) APIName() string { return "api-int." + s.Domain() }
+
+// ExternalAPIName is the name that people use for the API.
+func (s *Site) ExternalAPIName() string { return "api." + s.Domain() }
+
+// APIHost is what hosts connect to: the first API VIP where the site has one,
+// else the internal name, which such a site resolves itself.
+func (s *Site) APIHost() string {
+	if vips := s.Config.APIVIPs(); len(vips) > 0 {
+		return vips[0].String()
+	}
+	return s.APIName()
+}
+
+// APIEndpoint is APIHost with the API's port, as kubeadm's
+// controlPlaneEndpoint wants it.
+func (s *Site) APIEndpoint() string { return hostPort(s.APIHost(), APIPort) }
+
+// ConfigServerURL is the base URL of the configuration server.
+func (s *Site) ConfigServerURL() string {
+	return "https://" + hostPort(s.APIHost(), ConfigServerPort)
+}
+
+// hostPort joins a name or an address of either family with a port.
+func hostPort(host string, port uint16) string {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return netip.AddrPortFrom(a, port).String()
+	}
+	return fmt.Sprintf("%s:%d", host, port)
+}
+
+// RendezvousIP returns the machine address of the host that starts the
+// cluster, and whether the person named it.
+func (s *Site) RendezvousIP() (netip.Addr, bool) {
+	a, err := netip.ParseAddr(s.Config.RendezvousIP)
+	return a, err == nil
+}
+
+// For returns the copy of the site that a host of this role gets: a control
+// plane everything, a worker no private key and no account of any BMC.
+func (s *Site) For(role state.Role) (*Site, error) {
+	out := &Site{Role: role, Config: s.Config, Identity: s.Identity}
+	if !role.ControlPlane() {
+		out.Config = withoutSecrets(s.Config)
+		out.Identity = s.Identity.public()
+	}
+	token, err := s.JoinToken(role)
+	out.Identity.JoinToken = token
+	return out, err
+}
+
+// JoinToken returns the short-lived secret with which a host of a role opens
+// the configuration server.
+func (s *Site) JoinToken(role state.Role) (string, error) {
+	return jointoken.Mint(s.Identity.JoinKey, jointoken.Claims{
+		Role: role, Expires: s.Identity.JoinExpiry(), Nonce: s.Identity.ClusterID,
+	})
+}
+
+func withoutSecrets(c *config.InstallConfig) *config.InstallConfig {
+	out := *c
+	out.PullSecret = ""
+	out.ControlPlane.Fencing = nil
+	if c.Platform.BareMetal != nil {
+		platform := *c.Platform.BareMetal
+		platform.Hosts = nil
+		out.Platform.BareMetal = &platform
+	}
+	return &out
+}
+
+// wire is the form of a Site in a file. The configuration is text, since its
+// own encoder is the only one that writes secrets out.
+type wire struct {
+	Role     state.Role `json:"role,omitempty"`
+	Config   string     `json:"config"`
+	Identity Identity   `json:"identity"`
+}
+
+// Marshal returns the site as JSON. It holds secrets: mode 0600.
+func (s *Site) Marshal() ([]byte, error) {
+	text, err := config.Marshal(s.Config)
+	if err != nil {
+		return nil, fmt.Errorf("encode site: %w", err)
+	}
+	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode site: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// Unmarshal reads what Marshal wrote. The configuration was valid when it was
+// written and is not checked again: a worker's copy lacks what only control
+// planes may know. Errors never quote the input.
+func Unmarshal(data []byte) (*Site, error) {
+	var w wire
+	cfg := &config.InstallConfig{}
+	if err := json.Unmarshal(data, &w); err != nil || w.Config == "" {
+		return nil, errDamaged
+	}
+	if err := yaml.Unmarshal([]byte(w.Config), cfg); err != nil {
+		return nil, errDamaged
+	}
+	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity}, nil
+}
+
+// errDamaged stands for decoders' errors, which quote what they read.
+var errDamaged = errors.New("decode site: the file is damaged or of another version")
+
+// MachineNetworks returns the networks of the hosts, in the site's order.
+func (s *Site) MachineNetworks() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, entry := range s.Config.Networking.MachineNetwork {
+		prefix, err := netip.ParsePrefix(entry.CIDR)
+		if err != nil {
+			return nil, fmt.Errorf("networking.machineNetwork: %w", err)
+		}
+		out = append(out, prefix)
+	}
+	return out, nil
+}
+
+// VIPs returns all virtual IPs of the site.
+func (s *Site) VIPs() []netip.Addr {
+	return append(s.Config.APIVIPs(), s.Config.IngressVIPs()...)
+}
