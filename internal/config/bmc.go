@@ -131,11 +131,14 @@ func bmcSystem(p string) (string, error) {
 	}
 	clean := path.Clean(p)
 	id, ok := strings.CutPrefix(clean, systemsPath)
-	if !ok || id == "" || strings.Contains(id, "/") {
+	if !ok || id == "" || strings.ContainsFunc(id, notInID) {
 		return "", errBMCPath
 	}
 	return clean, nil
 }
+
+// notInID are the characters that the ID of a system cannot have.
+func notInID(r rune) bool { return r == '/' || r <= ' ' || r > '~' }
 
 // URL returns the address of the service, without the system's path.
 func (a BMCAddress) URL() string {

@@ -74,12 +74,16 @@ func invalid(path *field.Path, detail string) *field.Error {
 
 var (
 	quoted   = regexp.MustCompile("(?s)'[^']{2,}'|\"[^\"]{2,}\"|`[^`]{2,}`")
-	position = regexp.MustCompile(`^line \d+: `)
+	position = regexp.MustCompile(`^(near )?line \d+: `)
 )
 
-// syntaxError is the parser's reason without any text of the document.
+// syntaxError is the parser's reason without any text of the document. The
+// parser's line may be the one before.
 func syntaxError(err error) string {
 	s := strings.TrimPrefix(err.Error(), "yaml: ")
+	if position.MatchString(s) {
+		s = "near " + s
+	}
 	where := position.FindString(s)
 	switch {
 	case strings.Contains(s, "unknown anchor"):
@@ -182,6 +186,9 @@ func (d *decoder) mapping(n *yaml.Node, out reflect.Value, path *field.Path) {
 		key, val := n.Content[i], n.Content[i+1]
 		name := keyName(key)
 		index, known := fields[name]
+		if !known && isBareWord(val) && holdsSecret(out.Type()) {
+			name = hiddenKey(key)
+		}
 		if !known {
 			d.unknown(path, name, out.Type())
 			continue
@@ -210,7 +217,24 @@ func keyName(key *yaml.Node) string {
 	if key.Kind == yaml.ScalarNode && plainKey.MatchString(key.Value) {
 		return key.Value
 	}
-	return fmt.Sprintf("(key on line %d)", key.Line)
+	return hiddenKey(key)
+}
+
+func hiddenKey(key *yaml.Node) string { return fmt.Sprintf("(unknown key on line %d)", key.Line) }
+
+// isBareWord reports whether a key stands there without a value: beside a
+// password, that may be the password itself.
+func isBareWord(val *yaml.Node) bool {
+	return val.Kind == yaml.ScalarNode && val.Value == "" && val.ShortTag() == "!!null"
+}
+
+func holdsSecret(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if t.Field(i).Type == reflect.TypeFor[Secret]() {
+			return true
+		}
+	}
+	return false
 }
 
 // structFields maps the names of a struct's fields to their indexes.

@@ -69,7 +69,7 @@ func defaultNetworking(n *Networking) {
 	if n.MachineNetwork == nil {
 		n.MachineNetwork = []MachineNetworkEntry{{CIDR: defaultMachineNetwork}}
 	}
-	if len(n.MachineNetwork) > 0 && !isIPv6(n.MachineNetwork[0].CIDR) {
+	if len(n.MachineNetwork) == 0 || !isIPv6(n.MachineNetwork[0].CIDR) {
 		if n.ClusterNetwork == nil {
 			n.ClusterNetwork = []ClusterNetworkEntry{{CIDR: defaultClusterNetwork}}
 		}

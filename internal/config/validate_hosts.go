@@ -61,6 +61,9 @@ func (v *validator) hostCount(list *field.Path) {
 	masters, workers := v.c.ControlPlaneReplicas(), v.c.ComputeReplicas()
 	roles := map[string]int{}
 	for _, h := range v.c.Platform.BareMetal.Hosts {
+		if !slices.Contains(hostRoles, h.Role) {
+			h.Role = "" // a mistake of its own
+		}
 		roles[h.Role]++
 	}
 	n := len(v.c.Platform.BareMetal.Hosts)

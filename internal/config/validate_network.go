@@ -125,10 +125,11 @@ func (v *validator) presence(root *field.Path, nets networks) {
 	if len(n.MachineNetwork) > maxMachineNetworks {
 		v.add(field.TooMany(root.Child("machineNetwork"), len(n.MachineNetwork), maxMachineNetworks))
 	}
-	if len(n.ClusterNetwork) == 0 {
+	// Without a sound machine network nobody knows whether there is a default.
+	if len(n.ClusterNetwork) == 0 && (nets.complete || n.ClusterNetwork != nil) {
 		v.add(field.Required(root.Child("clusterNetwork"), noDefault))
 	}
-	if len(n.ServiceNetwork) == 0 {
+	if len(n.ServiceNetwork) == 0 && (nets.complete || n.ServiceNetwork != nil) {
 		v.add(field.Required(root.Child("serviceNetwork"), noDefault))
 	}
 }
@@ -139,11 +140,19 @@ func (v *validator) overlaps(nets networks) {
 		for _, first := range all[:j] {
 			if first.prefix.Overlaps(all[j].prefix) {
 				v.add(field.Invalid(all[j].path, all[j].prefix.String(),
-					fmt.Sprintf("overlaps %s (%s)", first.path, first.prefix)))
+					fmt.Sprintf("overlaps %s (%s)%s", first.path, first.prefix, defaultNote(all[j].prefix))))
 				break
 			}
 		}
 	}
+}
+
+// defaultNote explains a network that may not stand in the file.
+func defaultNote(p netip.Prefix) string {
+	if s := p.String(); s == defaultClusterNetwork || s == defaultServiceNetwork {
+		return "; " + s + " is the default, so give another network here"
+	}
+	return ""
 }
 
 // families wants the same address families in the same order everywhere.

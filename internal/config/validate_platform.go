@@ -42,7 +42,7 @@ func (v *validator) vips(root *field.Path, nets networks) {
 	ingress := v.vipList(root.Child("ingressVIPs"), bm.IngressVIPs, nets)
 	if len(bm.APIVIPs) > 0 && len(bm.IngressVIPs) > 0 && len(bm.APIVIPs) != len(bm.IngressVIPs) {
 		v.add(field.Invalid(root.Child("ingressVIPs"), len(bm.IngressVIPs), fmt.Sprintf(
-			"must have as many addresses as apiVIPs, %d", len(bm.APIVIPs))))
+			"must have as many addresses as apiVIPs, which has %d", len(bm.APIVIPs))))
 	}
 	all := slices.Concat(api, ingress)
 	for j := range all {
