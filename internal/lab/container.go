@@ -77,11 +77,16 @@ func (b *Lab) hostMounts(h Host) []string {
 
 // createContainer makes a host's container unless it exists.
 func (b *Lab) createContainer(ctx context.Context, h Host, image string) error {
-	if _, err := podman(ctx, "container", "exists", h.Container); err == nil {
-		return nil
-	}
 	if err := b.prepareHostDir(h); err != nil {
 		return err
+	}
+	if h.Role.ControlPlane() {
+		if err := b.mountEtcdDisk(ctx, h); err != nil {
+			return err
+		}
+	}
+	if _, err := podman(ctx, "container", "exists", h.Container); err == nil {
+		return nil
 	}
 	if _, err := podman(ctx, b.createArgs(h, image)...); err != nil {
 		return fmt.Errorf("create host %s: %w", h.Name, err)

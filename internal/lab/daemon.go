@@ -46,15 +46,15 @@ func RunDaemon(ctx context.Context, b *Lab, log *slog.Logger) error {
 }
 
 func (d *daemon) start(ctx context.Context) error {
-	d.faults = newFaults(d.lab, d.log)
+	d.faults = newFaults(d)
 	for _, h := range d.lab.Layout.Hosts {
-		m := &machine{lab: d.lab, host: h, log: d.log, cutPorts: d.faults.cutPorts, booted: d.faults.afterBoot}
+		m := &machine{lab: d.lab, host: h, log: d.log, cutPorts: d.faults.cutPorts}
 		if err := m.adopt(ctx); err != nil {
 			return fmt.Errorf("take over host %s: %w", h.Name, err)
 		}
 		d.machines = append(d.machines, m)
+		d.lab.thaw(h)
 	}
-	d.faults.machines = d.machines
 	if err := d.startBMCs(ctx); err != nil {
 		return err
 	}

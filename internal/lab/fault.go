@@ -1,35 +1,160 @@
 package lab
 
 import (
-	"context"
 	"errors"
-	"log/slog"
-	"sync"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
 // FaultKind names a fault.
 type FaultKind string
 
-// Fault is one fault in force on a host.
+// The faults. Each is a state of the lab that Clear undoes, except
+// FaultProcessKill and FaultReset, which are over once they are done.
+const (
+	// FaultPowerCut pulls the plug of a host; its BMC stays. Cleared, the host
+	// is switched on.
+	FaultPowerCut FaultKind = "power-cut"
+	// FaultShutdown asks the host to end. Cleared, the host is switched on.
+	FaultShutdown FaultKind = "shutdown"
+	// FaultReset cuts a host and switches it on again.
+	FaultReset FaultKind = "reset"
+	// FaultACLoss takes the power of host and BMC. Cleared, both are back and
+	// the host is switched on.
+	FaultACLoss FaultKind = "ac-loss"
+	// FaultLinkDown pulls the cable of a NIC.
+	FaultLinkDown FaultKind = "link-down"
+	// FaultDrop drops every packet of one direction at the switch; the host's
+	// link stays up.
+	FaultDrop FaultKind = "drop"
+	// FaultLoss drops Percent of the packets of both directions at random.
+	FaultLoss FaultKind = "loss"
+	// FaultDelay delivers packets of both directions late by Delay each.
+	FaultDelay FaultKind = "delay"
+	// FaultProcessKill kills processes by SIGKILL, once.
+	FaultProcessKill FaultKind = "process-kill"
+	// FaultProcessStop stops processes. Cleared, they go on.
+	FaultProcessStop FaultKind = "process-stop"
+	// FaultDiskFull fills the file system that etcd writes to.
+	FaultDiskFull FaultKind = "disk-full"
+	// FaultSlowDisk makes every write and fsync of etcd's file system wait up
+	// to Delay.
+	FaultSlowDisk FaultKind = "slow-disk"
+	// FaultBMC throws a quirk of the host's BMC.
+	FaultBMC FaultKind = "bmc"
+)
+
+// Directions as seen from the host.
+const (
+	DirectionIn  = "in"
+	DirectionOut = "out"
+)
+
+// NICs by the network they are on.
+const (
+	OnMachine = "machine"
+	OnFencing = "fencing"
+)
+
+// Fault is one fault in force on a host. Fields that its kind does not name
+// are empty.
 type Fault struct {
 	Kind FaultKind `json:"kind"`
 	Host string    `json:"host"`
+	// NIC is machine or fencing; default machine.
+	NIC string `json:"nic,omitempty"`
+	// Direction is in or out, from the host's point of view.
+	Direction string `json:"direction,omitempty"`
+	// Percent of packets, 1 to 100.
+	Percent int `json:"percent,omitempty"`
+	// Delay of a packet or of the disk.
+	Delay time.Duration `json:"delay,omitempty"`
+	// Process is the name of the processes meant.
+	Process string `json:"process,omitempty"`
+	// Quirk and Value are a quirk of the BMC.
+	Quirk string    `json:"quirk,omitempty"`
+	Value string    `json:"value,omitempty"`
+	Since time.Time `json:"since,omitzero"`
 }
 
-type faults struct {
-	lab      *Lab
-	log      *slog.Logger
-	machines []*machine
-	mu       sync.Mutex
-	inForce  []Fault
+// faultKinds says which fields each kind needs.
+var faultKinds = map[FaultKind]struct{ nic, direction, percent, delay, process, quirk bool }{
+	FaultPowerCut:    {},
+	FaultShutdown:    {},
+	FaultReset:       {},
+	FaultACLoss:      {},
+	FaultLinkDown:    {nic: true},
+	FaultDrop:        {nic: true, direction: true},
+	FaultLoss:        {nic: true, percent: true},
+	FaultDelay:       {nic: true, delay: true},
+	FaultProcessKill: {process: true},
+	FaultProcessStop: {process: true},
+	FaultDiskFull:    {},
+	FaultSlowDisk:    {delay: true},
+	FaultBMC:         {quirk: true},
 }
 
-func newFaults(b *Lab, log *slog.Logger) *faults { return &faults{lab: b, log: log} }
+// maxDelay bounds delays: beyond it a fault is a cut.
+const maxDelay = time.Minute
 
-func (f *faults) cutPorts() map[string]bool                            { return nil }
-func (f *faults) afterBoot(Host)                                       {}
-func (f *faults) load(context.Context) error                           { return nil }
-func (f *faults) close()                                               {}
-func (f *faults) list() []Fault                                        { return nil }
-func (f *faults) inject(context.Context, Fault) error                  { return errors.New("not yet") }
-func (f *faults) clear(context.Context, ClearRequest) ([]Fault, error) { return nil, nil }
+// Check returns every mistake of a fault, with the default NIC filled in.
+func (f *Fault) Check() error {
+	needs, ok := faultKinds[f.Kind]
+	if !ok {
+		return fmt.Errorf("fault %q: there is no such fault", f.Kind)
+	}
+	if needs.nic && f.NIC == "" {
+		f.NIC = OnMachine
+	}
+	return errors.Join(
+		check(!needs.nic || f.NIC == OnMachine || f.NIC == OnFencing, "%s: NIC %q: must be machine or fencing", f.Kind, f.NIC),
+		check(!needs.direction || f.Direction == DirectionIn || f.Direction == DirectionOut, "%s: direction %q: must be in or out", f.Kind, f.Direction),
+		check(!needs.percent || f.Percent >= 1 && f.Percent <= 100, "%s: percent %d: must be 1 to 100", f.Kind, f.Percent),
+		check(!needs.delay || f.Delay >= time.Millisecond && f.Delay <= maxDelay, "%s: delay %s: must be 1ms to %s", f.Kind, f.Delay, maxDelay),
+		check(!needs.process || f.Process != "", "%s: name a process, for example etcd", f.Kind),
+		f.checkQuirk(needs.quirk),
+	)
+}
+
+func (f *Fault) checkQuirk(needed bool) error {
+	if !needed {
+		return nil
+	}
+	return new(bmc.Quirks).Set(f.Quirk, f.Value)
+}
+
+// lasting reports whether the fault is in force until it is cleared.
+func (f Fault) lasting() bool { return f.Kind != FaultProcessKill && f.Kind != FaultReset }
+
+// same reports whether g replaces f: the same fault at the same place, though
+// perhaps of another strength.
+func (f Fault) same(g Fault) bool {
+	return f.Kind == g.Kind && f.Host == g.Host && f.NIC == g.NIC && f.Direction == g.Direction &&
+		f.Process == g.Process && f.Quirk == g.Quirk
+}
+
+// String describes the fault as the command line that makes it.
+func (f Fault) String() string {
+	words := []string{string(f.Kind), f.Host}
+	add := func(flag, value string) {
+		if value != "" {
+			words = append(words, "--"+flag, value)
+		}
+	}
+	add("nic", f.NIC)
+	add("direction", f.Direction)
+	if f.Percent != 0 {
+		add("percent", fmt.Sprint(f.Percent))
+	}
+	if f.Delay != 0 {
+		add("delay", f.Delay.String())
+	}
+	add("process", f.Process)
+	if f.Quirk != "" {
+		words = append(words, strings.TrimSuffix(f.Quirk+"="+f.Value, "="))
+	}
+	return strings.Join(words, " ")
+}

@@ -65,10 +65,10 @@ func (b *Lab) handOut() error {
 }
 
 // PowerOn switches a host on through its BMC, as a person at a site would.
-func (b *Lab) PowerOn(ctx context.Context, h Host) error { return b.redfishReset(ctx, h, "On") }
+func (b *Lab) PowerOn(ctx context.Context, h Host) error { return b.Reset(ctx, h, "On") }
 
-// redfishReset asks a host's BMC for a reset over the fencing network.
-func (b *Lab) redfishReset(ctx context.Context, h Host, kind string) error {
+// Reset asks a host's BMC for a reset over the fencing network.
+func (b *Lab) Reset(ctx context.Context, h Host, kind string) error {
 	ns := namespace(b.Layout.Switch())
 	client := &http.Client{
 		Timeout: redfishTimeout,

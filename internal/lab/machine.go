@@ -37,8 +37,6 @@ type machine struct {
 	log  *slog.Logger
 	// cutPorts returns the switch ports that a fault keeps down.
 	cutPorts func() map[string]bool
-	// booted is called after each boot, so that faults can be put on again.
-	booted func(Host)
 
 	mu     sync.Mutex
 	init   *initProcess // nil while off
@@ -129,9 +127,6 @@ func (m *machine) watchInit(ctx context.Context) error {
 	}
 	m.init, m.since = p, time.Now()
 	go m.watch(p)
-	if m.booted != nil {
-		go m.booted(m.host)
-	}
 	return nil
 }
 

@@ -1,0 +1,99 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// ExecStreams are the streams of a command that runs for a person.
+type ExecStreams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// TTY says that both In and Out are a terminal.
+	TTY bool
+}
+
+// ExitError says that a command ran and ended badly; what it had to say it
+// has said on its own streams.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("the command ended with exit status %d", e.Code)
+}
+
+// Exec runs a command on a host, in the host's own control group. It returns
+// an *ExitError if the command fails.
+func (b *Lab) Exec(ctx context.Context, h Host, line []string, s ExecStreams) error {
+	st, err := inspect(ctx, h)
+	if err != nil {
+		return err
+	}
+	if !st.Running {
+		return fmt.Errorf("host %s is off: switch it on with 'holdfast lab power --name %s %[1]s on'", h.Name, b.Layout.Spec.Name)
+	}
+	args := []string{"exec", "--interactive"}
+	if s.TTY {
+		args = append(args, "--tty", "--env", "TERM=xterm-256color")
+	}
+	cmd := podmanCommand(append(append(args, h.Container), line...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err
+	return exitError(host.Run(ctx, cmd))
+}
+
+func exitError(_ []byte, err error) error {
+	if code := host.ExitCode(err); code > 0 {
+		return &ExitError{Code: code}
+	}
+	return err
+}
+
+// output runs a command on a running host and returns what it prints. It
+// enters the host's namespaces directly, which is faster than podman exec and
+// good for what ends soon.
+func output(ctx context.Context, pid int, line ...string) ([]byte, error) {
+	args := []string{"--target", fmt.Sprint(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"}
+	return host.Run(ctx, host.Command("nsenter", append(args, line...)...))
+}
+
+// errNoKubectl says where a kubectl was looked for.
+var errNoKubectl = errors.New("no kubectl: none in the search path, and no host runs that has one")
+
+// Kubectl runs kubectl on this machine against the lab's cluster, through the
+// lab's door to its API address. It takes the machine's kubectl, or else the
+// one of a host.
+func (b *Lab) Kubectl(ctx context.Context, c *Client, args []string, s ExecStreams) error {
+	kubeconfig, err := b.WriteKubeconfig(ctx, c)
+	if err != nil {
+		return err
+	}
+	program, err := b.findKubectl(ctx, c)
+	if err != nil {
+		return err
+	}
+	cmd := host.Command(program, args...)
+	cmd.Env = []string{"KUBECONFIG=" + kubeconfig}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err
+	return exitError(host.Run(ctx, cmd))
+}
+
+func (b *Lab) findKubectl(ctx context.Context, c *Client) (string, error) {
+	if path, err := host.LookPath("kubectl"); err == nil {
+		return path, nil
+	}
+	st, err := c.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, h := range st.Hosts {
+		path := filepath.Join("/proc", fmt.Sprint(h.PID), "root/usr/local/bin/kubectl")
+		if h.PID != 0 && exists(path) {
+			return path, nil
+		}
+	}
+	return "", errNoKubectl
+}

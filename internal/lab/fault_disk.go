@@ -1,0 +1,204 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// etcdDiskSize is the size of the file system that etcd has for itself, in
+// bytes. It is sparse: only what etcd writes takes space.
+const etcdDiskSize = 2 << 30
+
+// filler is the file that fills etcd's disk.
+const filler = ".lab-fault-filler"
+
+func (b *Lab) etcdDir(h Host) string { return filepath.Join(b.hostDir(h), "etcd") }
+
+// mountEtcdDisk gives a control plane a disk of its own for etcd, so that it
+// can be filled and slowed down without touching the machine's.
+func (b *Lab) mountEtcdDisk(ctx context.Context, h Host) error {
+	dir := b.etcdDir(h)
+	if mounted(dir) {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	image := filepath.Join(b.hostDir(h), "etcd.img")
+	if err := makeFileSystem(ctx, image); err != nil {
+		return fmt.Errorf("etcd's disk of %s: %w", h.Name, err)
+	}
+	if _, err := host.Run(ctx, host.Command("mount", "-o", "loop,noatime", image, dir)); err != nil {
+		return fmt.Errorf("etcd's disk of %s: %w", h.Name, err)
+	}
+	// etcd refuses to start in a directory that others may read, and is
+	// irritated by lost+found.
+	return errors.Join(os.Chmod(dir, 0o700), os.RemoveAll(filepath.Join(dir, "lost+found"))) //nolint:gosec // a directory needs x
+}
+
+// makeFileSystem makes an image file, under another name until it is whole.
+func makeFileSystem(ctx context.Context, image string) error {
+	if exists(image) {
+		return nil
+	}
+	part := image + ".part"
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(etcdDiskSize), f.Close()); err != nil {
+		return err
+	}
+	if _, err := host.Run(ctx, host.Command("mkfs.ext4", "-q", "-F", "-m", "0", part)); err != nil {
+		return err
+	}
+	return os.Rename(part, image)
+}
+
+// mounted reports whether something is mounted on a directory.
+func mounted(dir string) bool {
+	var here, parent unix.Stat_t
+	if unix.Stat(dir, &here) != nil || unix.Stat(filepath.Dir(dir), &parent) != nil {
+		return false
+	}
+	return here.Dev != parent.Dev
+}
+
+var errNoEtcdDisk = errors.New("the host has no disk for etcd: it is no control plane")
+
+// fillDisk leaves no free byte.
+func fillDisk(dir string) error {
+	if !mounted(dir) {
+		return errNoEtcdDisk
+	}
+	f, err := os.OpenFile(filepath.Join(dir, filler), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	var st unix.Statfs_t
+	err = unix.Fstatfs(int(f.Fd()), &st)
+	// What is allocated in large pieces leaves a rest: take smaller ones.
+	for piece := int64(st.Bavail) * st.Bsize; err == nil && piece >= st.Bsize; {
+		end, seekErr := f.Seek(0, 2)
+		if seekErr != nil {
+			err = seekErr
+			break
+		}
+		if unix.Fallocate(int(f.Fd()), 0, end, piece) != nil {
+			piece /= 2
+		}
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func emptyDisk(dir string) error {
+	err := os.Remove(filepath.Join(dir, filler))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// FIFREEZE and FITHAW of linux/fs.h: a frozen file system makes whoever
+// writes or syncs wait until it is thawed.
+const (
+	ioctlFreeze = 0xc0045877
+	ioctlThaw   = 0xc0045878
+)
+
+// breath is how long a stalling disk works between two stalls.
+const breath = 5 * time.Millisecond
+
+// staller makes a file system stall again and again.
+type staller struct {
+	dir  string
+	end  chan struct{}
+	done chan struct{}
+}
+
+// startStaller freezes the file system for each stall, with a breath between
+// two of them, until it is stopped.
+func startStaller(dir string, stall time.Duration) (*staller, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &staller{dir: dir, end: make(chan struct{}), done: make(chan struct{})}
+	go s.run(f, stall)
+	return s, nil
+}
+
+func (s *staller) run(f *os.File, stall time.Duration) {
+	defer close(s.done)
+	defer func() { _ = f.Close() }()
+	for {
+		frozen := unix.IoctlSetInt(int(f.Fd()), ioctlFreeze, 0) == nil
+		ended := s.pause(stall)
+		if frozen {
+			_ = unix.IoctlSetInt(int(f.Fd()), ioctlThaw, 0)
+		}
+		if ended || s.pause(breath) {
+			return
+		}
+	}
+}
+
+// pause waits and reports whether the staller was stopped meanwhile.
+func (s *staller) pause(d time.Duration) bool {
+	select {
+	case <-s.end:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// stop ends the stalls and returns once the file system is thawed.
+func (s *staller) stop() {
+	close(s.end)
+	<-s.done
+}
+
+func (f *faults) startStalls(h Host, stall time.Duration) error {
+	dir := f.lab.etcdDir(h)
+	if !mounted(dir) {
+		return errNoEtcdDisk
+	}
+	f.stopStalls(h)
+	s, err := startStaller(dir, stall)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stalls[h.Name] = s
+	return nil
+}
+
+func (f *faults) stopStalls(h Host) {
+	f.mu.Lock()
+	s := f.stalls[h.Name]
+	delete(f.stalls, h.Name)
+	f.mu.Unlock()
+	if s != nil {
+		s.stop()
+	}
+}
+
+// thaw undoes the freeze that a killed daemon may have left.
+func (b *Lab) thaw(h Host) {
+	f, err := os.Open(b.etcdDir(h))
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	_ = unix.IoctlSetInt(int(f.Fd()), ioctlThaw, 0) // not frozen: nothing to undo
+}
