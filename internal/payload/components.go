@@ -61,6 +61,11 @@ func Components() []Component {
 			Binaries: []Binary{{Name: "pause", Package: "."}},
 		},
 		{
+			Name: "traefik", Version: TraefikVersion, Source: "github.com/traefik/traefik/v3", Dir: "payload/traefik",
+			Stamp:    []string{"github.com/traefik/traefik/v3/pkg/version.Version=" + strings.TrimPrefix(TraefikVersion, "v")},
+			Binaries: inFolder("github.com/traefik/traefik/v3/cmd", "traefik"),
+		},
+		{
 			Name: "holdfast", Version: Version, Source: OwnModule, Dir: ".",
 			Binaries: inFolder("./cmd", ownBinaries()...),
 		},

@@ -84,6 +84,12 @@ func Images() []ImageSpec {
 			Links:      map[string]string{"/usr/bin/sh": "dash"},
 			Entrypoint: []string{"/usr/sbin/keepalived"},
 		},
+		{
+			Name: "haproxy", Tag: Version,
+			Packages: []string{"haproxy"}, Keep: []string{"/usr/sbin/haproxy"},
+			Entrypoint: []string{"/usr/sbin/haproxy"},
+		},
+		entered(single("traefik", TraefikVersion, "traefik")),
 		host(),
 	}
 }

@@ -201,7 +201,7 @@ func (s *Store) extractLayer(ctx context.Context, root string, l v1.Descriptor, 
 		if err := context.Cause(ctx); err != nil {
 			return changed, err
 		}
-		if err := place(filepath.Join(root, want.Path), tr, want); err != nil {
+		if err := place(filepath.Join(root, want.Path), tr, want, hostFileMode); err != nil {
 			return changed, err
 		}
 		changed = append(changed, want.Path)
@@ -209,7 +209,7 @@ func (s *Store) extractLayer(ctx context.Context, root string, l v1.Descriptor, 
 }
 
 // place writes one file, checks it and puts it in the old one's place.
-func place(path string, r io.Reader, want File) (err error) {
+func place(path string, r io.Reader, want File, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -225,7 +225,7 @@ func place(path string, r io.Reader, want File) (err error) {
 	}()
 	h := sha256.New()
 	_, err = io.Copy(io.MultiWriter(tmp, h), r)
-	if err := errors.Join(err, tmp.Chmod(hostFileMode), tmp.Sync(), tmp.Close()); err != nil {
+	if err := errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if got := digestOf(h); got != want.Digest {

@@ -1,0 +1,155 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Repository is the name under which a registry holds the release as a whole;
+// its tag is the version of Holdfast.
+const Repository = "holdfast/release"
+
+// TLS are the files of a server's certificate and key. Empty means plain HTTP.
+type TLS struct{ CertFile, KeyFile string }
+
+// Serve hands out a release as a registry until the context ends: the whole
+// release as Repository, and each image under its own name. Nobody can write
+// to it.
+func (s *Store) Serve(ctx context.Context, listener net.Listener, files TLS) error {
+	handler, err := s.Handler()
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() {
+		if files == (TLS{}) {
+			ended <- server.Serve(listener)
+			return
+		}
+		ended <- server.ServeTLS(listener, files.CertFile, files.KeyFile)
+	}()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the release: %w", err)
+	case <-ctx.Done():
+	}
+	// Downloads under way may end; a host that is cut off tries again.
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	return nil
+}
+
+// Handler is the registry that Serve runs.
+func (s *Store) Handler() (http.Handler, error) {
+	inner := registry.New(registry.WithBlobHandler(layoutBlobs{s.dir}), registry.Logger(log.New(io.Discard, "", 0)))
+	for _, d := range s.index.Manifests {
+		m, err := s.readBlob(refOf(d))
+		if err != nil {
+			return nil, err
+		}
+		img, _ := s.manifest.Image(d.Annotations[annotationImageName])
+		tag := tagOf(img.Ref)
+		// An index must find its parts in its own repository.
+		for _, name := range []string{img.Name + "/manifests/" + tag, Repository + "/manifests/" + d.Digest.String()} {
+			if err := preload(inner, name, d.MediaType, m); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := preload(inner, Repository+"/manifests/"+s.manifest.Version, types.OCIImageIndex, s.raw); err != nil {
+		return nil, err
+	}
+	return readOnly(inner), nil
+}
+
+// preload puts a manifest into the registry's memory the only way it has: by
+// a request.
+func preload(h http.Handler, name string, kind types.MediaType, data []byte) error {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "/v2/"+name, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", string(kind))
+	resp := answer{header: http.Header{}}
+	h.ServeHTTP(&resp, req)
+	if resp.code != http.StatusCreated {
+		return fmt.Errorf("serve %s: the registry refused it: %s", name, resp.body.String())
+	}
+	return nil
+}
+
+// answer keeps the answer to a request within the process.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(code int)        { a.code = code }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// readOnly lets through what only reads.
+func readOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "this registry is read-only", http.StatusMethodNotAllowed)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// layoutBlobs gives a registry the blobs of a layout.
+type layoutBlobs struct{ dir string }
+
+func (l layoutBlobs) open(h v1.Hash) (*os.File, error) {
+	path, err := blobPath(l.dir, h.String())
+	if err != nil {
+		return nil, registry.ErrNotFound
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, registry.ErrNotFound
+	}
+	return f, err
+}
+
+// Get opens a blob; part of registry.BlobHandler.
+func (l layoutBlobs) Get(_ context.Context, _ string, h v1.Hash) (io.ReadCloser, error) {
+	f, err := l.open(h)
+	if err != nil {
+		return nil, err // not f: a nil *os.File in an interface is not nil
+	}
+	return f, nil
+}
+
+// Stat tells a blob's size; part of registry.BlobStatHandler.
+func (l layoutBlobs) Stat(_ context.Context, _ string, h v1.Hash) (int64, error) {
+	f, err := l.open(h)
+	if err != nil {
+		return 0, err
+	}
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
