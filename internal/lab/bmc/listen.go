@@ -23,19 +23,17 @@ const (
 )
 
 // Serve answers on a TCP listener over HTTPS until the context ends, then
-// closes the listener and drops what is pending. It returns nil if the
-// context ended it.
+// closes the listener and the server. It returns nil if the context ended it.
+// A server can serve on several listeners at once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	defer s.Close()
 	gate := &gate{Listener: ln, server: s, done: ctx.Done(), conns: map[net.Conn]struct{}{}}
 	srv := &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: headerTimeout,
-		ErrorLog:          nil,
+		ErrorLog:          quiet(),
 		// Controllers speak HTTP/1.1 only.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
-	srv.ErrorLog = quiet()
 	go gate.follow()
 	stop := context.AfterFunc(ctx, func() {
 		gate.drop()
@@ -44,6 +42,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer stop()
 	err := srv.Serve(tls.NewListener(gate, s.TLSConfig()))
 	if ctx.Err() != nil || errors.Is(err, http.ErrServerClosed) {
+		s.Close()
 		return nil
 	}
 	return fmt.Errorf("controller of %s on %s: %w", s.cfg.Name, ln.Addr(), err)

@@ -1,0 +1,293 @@
+package redfish
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stmcginnis/gofish"
+	"github.com/stmcginnis/gofish/schemas"
+
+	"github.com/holdfast/holdfast/internal/config"
+)
+
+// DefaultTimeout bounds a call when the endpoint names no other limit.
+const DefaultTimeout = 10 * time.Second
+
+// systemsPath is where each Redfish service lists its systems (DSP0266,
+// "Resource URI patterns").
+const systemsPath = "/redfish/v1/Systems"
+
+// maxPages bounds how many pages of systems are read.
+const maxPages = 8
+
+// PowerState is what a controller reports. A value that is not among the
+// constants is what the controller said, word for word; empty says that it
+// reported none.
+type PowerState string
+
+// The power states of Redfish. Only Off means that the machine has no power.
+const (
+	On          PowerState = "On"
+	Off         PowerState = "Off"
+	PoweringOn  PowerState = "PoweringOn"
+	PoweringOff PowerState = "PoweringOff"
+	Paused      PowerState = "Paused"
+)
+
+// String names the state for a person.
+func (s PowerState) String() string {
+	if s == "" {
+		return "unknown"
+	}
+	return string(s)
+}
+
+// ResetType is a change of power to ask for.
+type ResetType string
+
+// The reset types of Redfish that are used here.
+const (
+	ResetOn               ResetType = "On"
+	ResetForceOff         ResetType = "ForceOff"
+	ResetGracefulShutdown ResetType = "GracefulShutdown"
+	ResetForceRestart     ResetType = "ForceRestart"
+	ResetGracefulRestart  ResetType = "GracefulRestart"
+	ResetPowerCycle       ResetType = "PowerCycle"
+)
+
+// Endpoint says where a controller is and how to speak to it.
+type Endpoint struct {
+	// Address is parsed by config.ParseBMCAddress. Without a system's path
+	// the system is found by UUID or Serial, or is the only one.
+	Address  config.BMCAddress
+	Username string
+	Password config.Secret
+	// InsecureSkipVerify accepts any certificate.
+	InsecureSkipVerify bool
+	// RootCAs verify the certificate; nil means those of the host.
+	RootCAs *x509.CertPool
+	// Timeout bounds each call; zero means DefaultTimeout.
+	Timeout time.Duration
+	// DialContext opens connections; nil means from this host's own network
+	// namespace.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// UUID and Serial, if set, are those of the machine that is meant. Each
+	// answer of a system that says otherwise is an error.
+	UUID, Serial string
+}
+
+// Client speaks to one system. It holds no session, so none can leak: each
+// request carries the account. It may be used by several goroutines.
+type Client struct {
+	endpoint Endpoint
+	api      *gofish.APIClient
+	system   string
+}
+
+// Open finds the system of an endpoint and reads it once, so that a client
+// has right credentials and is the right machine's.
+func Open(ctx context.Context, e Endpoint) (*Client, error) {
+	if e.Timeout <= 0 {
+		e.Timeout = DefaultTimeout
+	}
+	c := &Client{endpoint: e}
+	err := c.call(ctx, "open", func(ctx context.Context) error {
+		api, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
+			Endpoint: e.Address.URL(), Username: e.Username, Password: e.Password.Reveal(), BasicAuth: true,
+			HTTPClient: httpClient(e), NoModifyTransport: true, ReuseConnections: true,
+		})
+		if err != nil {
+			return err
+		}
+		c.api = api
+		c.system, err = c.find(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.api.HTTPClient.CloseIdleConnections() }
+
+// SystemPath is the path of the system that the client speaks to.
+func (c *Client) SystemPath() string { return c.system }
+
+// Power returns the power state that the controller reports.
+func (c *Client) Power(ctx context.Context) (state PowerState, err error) {
+	err = c.call(ctx, "read the power state", func(ctx context.Context) error {
+		s, err := c.read(ctx, c.system)
+		if err == nil {
+			state = PowerState(s.PowerState)
+		}
+		return err
+	})
+	return state, err
+}
+
+// Identity returns UUID and serial number of the system; either is empty if
+// the controller does not report it.
+func (c *Client) Identity(ctx context.Context) (uuid, serial string, err error) {
+	err = c.call(ctx, "read the identity", func(ctx context.Context) error {
+		s, err := c.read(ctx, c.system)
+		if err == nil {
+			uuid, serial = s.UUID, s.SerialNumber
+		}
+		return err
+	})
+	return uuid, serial, err
+}
+
+// On asks for power, unless the machine is On. Nil says that the request was
+// accepted.
+func (c *Client) On(ctx context.Context) error {
+	return c.call(ctx, "switch on", func(ctx context.Context) error {
+		return c.switchTo(ctx, On, ResetOn)
+	})
+}
+
+// Off asks for the power to be cut, unless the machine is Off. Neither nil nor
+// an error says whether it was: see ConfirmOff.
+func (c *Client) Off(ctx context.Context) error {
+	return c.call(ctx, "switch off", func(ctx context.Context) error {
+		return c.switchTo(ctx, Off, ResetForceOff)
+	})
+}
+
+// Reset asks for any change of power. Nil says that the request was accepted.
+func (c *Client) Reset(ctx context.Context, t ResetType) error {
+	return c.call(ctx, "reset ("+string(t)+")", func(ctx context.Context) error {
+		s, err := c.read(ctx, c.system)
+		if err != nil {
+			return err
+		}
+		return request(s, t)
+	})
+}
+
+// ConfirmOff reads the power state once and returns nil only if it is exactly
+// Off. Otherwise the error's reason is NotOff, or why it could not be read.
+func (c *Client) ConfirmOff(ctx context.Context) error {
+	return c.call(ctx, "confirm that it is off", func(ctx context.Context) error {
+		s, err := c.read(ctx, c.system)
+		if err != nil {
+			return err
+		}
+		if state := PowerState(s.PowerState); state != Off {
+			return problem{NotOff, "its power state is " + oneLine(state.String())}
+		}
+		return nil
+	})
+}
+
+// switchTo asks for a state. A conflict is no error where the state is
+// reached: controllers answer so when there is nothing to do.
+func (c *Client) switchTo(ctx context.Context, want PowerState, t ResetType) error {
+	s, err := c.read(ctx, c.system)
+	if err != nil || PowerState(s.PowerState) == want {
+		return err
+	}
+	err = request(s, t)
+	if err == nil || status(err) != statusConflict {
+		return err
+	}
+	if again, errAgain := c.read(ctx, c.system); errAgain == nil && PowerState(again.PowerState) == want {
+		return nil
+	}
+	return err
+}
+
+// request sends a reset that the system offers, or offers nothing at all.
+func request(s *schemas.ComputerSystem, t ResetType) error {
+	offered, err := s.GetSupportedResetTypes()
+	if err == nil && len(offered) > 0 && !slices.Contains(offered, schemas.ResetType(t)) {
+		return problem{Unsupported, fmt.Sprintf("it does not offer the reset type %s, only %v", t, offered)}
+	}
+	s.DisableEtagMatch(true) // the state may have changed since it was read
+	_, err = s.Reset(schemas.ResetType(t))
+	return err
+}
+
+// read fetches a system and makes sure that it is the one that is meant.
+func (c *Client) read(ctx context.Context, path string) (*schemas.ComputerSystem, error) {
+	s, err := schemas.GetObject[schemas.ComputerSystem](c.api.WithContext(ctx), path)
+	if err != nil {
+		return nil, err
+	}
+	if s.ODataID == "" && s.ID == "" {
+		return nil, problem{Protocol, "it answers " + path + " with something that is no system"}
+	}
+	if err := c.endpoint.meant(s.UUID, s.SerialNumber); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// find returns the path of the system that is meant.
+func (c *Client) find(ctx context.Context) (string, error) {
+	if path := c.endpoint.Address.System; path != "" {
+		_, err := c.read(ctx, path)
+		return path, err
+	}
+	paths, err := c.list(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(paths) == 1:
+		_, err := c.read(ctx, paths[0])
+		return paths[0], err
+	case len(paths) == 0 || c.endpoint.UUID == "" && c.endpoint.Serial == "":
+		return "", manySystems(paths)
+	}
+	return c.search(ctx, paths)
+}
+
+// search reads systems until one is that which is meant. A system that cannot
+// be read is passed over unless none matches.
+func (c *Client) search(ctx context.Context, paths []string) (string, error) {
+	var failed error
+	for _, path := range paths {
+		_, err := c.read(ctx, path)
+		if err == nil {
+			return path, nil
+		}
+		if reasonOf(err) != WrongServer {
+			failed = err
+		}
+	}
+	if failed != nil {
+		return "", failed
+	}
+	return "", problem{WrongServer, fmt.Sprintf("none of its %d systems has %s", len(paths), c.endpoint.identity())}
+}
+
+// list returns the paths of all systems.
+func (c *Client) list(ctx context.Context) ([]string, error) {
+	var paths []string
+	next := systemsPath
+	for range maxPages {
+		page, err := schemas.GetCollection(c.api.WithContext(ctx), next)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, page.ItemLinks...)
+		if next = page.MembersNextLink; next == "" {
+			break
+		}
+	}
+	return paths, nil
+}
+
+func manySystems(paths []string) error {
+	if len(paths) == 0 {
+		return problem{NoSystem, "it lists no system"}
+	}
+	return problem{NoSystem, fmt.Sprintf("it lists %d systems: %s", len(paths), strings.Join(paths, ", "))}
+}

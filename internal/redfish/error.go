@@ -1,0 +1,265 @@
+package redfish
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stmcginnis/gofish/schemas"
+)
+
+// Reason is why a call failed.
+type Reason string
+
+// The reasons. None of them says that a machine is off.
+const (
+	// Unreachable: no connection to the controller.
+	Unreachable Reason = "unreachable"
+	// Timeout: the controller did not answer in time.
+	Timeout Reason = "timeout"
+	// Canceled: the caller gave up.
+	Canceled Reason = "canceled"
+	// Certificate: its certificate cannot be trusted.
+	Certificate Reason = "certificate"
+	// Credentials: it refuses the account, or what the account may do.
+	Credentials Reason = "credentials"
+	// NotFound: it does not have the system.
+	NotFound Reason = "not-found"
+	// Conflict: it refuses the request in the state it is in.
+	Conflict Reason = "conflict"
+	// Unsupported: it does not know the request.
+	Unsupported Reason = "unsupported"
+	// ServerError: it failed itself.
+	ServerError Reason = "server-error"
+	// Protocol: it answers something that is not Redfish.
+	Protocol Reason = "protocol"
+	// WrongServer: it is the controller of another machine.
+	WrongServer Reason = "wrong-server"
+	// NoSystem: it is not clear which of its systems is meant.
+	NoSystem Reason = "no-system"
+	// NotOff: the machine is not proven to be off.
+	NotOff Reason = "not-off"
+)
+
+// advice is what to do about each reason.
+var advice = map[Reason]string{
+	Unreachable: "check the address, and that this host reaches the fencing network",
+	Timeout:     "check that the BMC is alive and reset it if it hangs; its web page must open",
+	Canceled:    "try again",
+	Certificate: "trust its certificate (additionalTrustBundle), replace it, or set certificateVerification: Disabled",
+	Credentials: "check user name and password, and that the account may operate the system",
+	NotFound:    "check the system's path in the address, /redfish/v1/Systems/ID",
+	Conflict:    "read the power state and try again",
+	Unsupported: "use another reset type",
+	ServerError: "try again; if it lasts, reset the BMC",
+	Protocol:    "check that the address is that of a BMC with Redfish enabled",
+	WrongServer: "the address or the credentials are those of another machine: correct the address",
+	NoSystem:    "put the path of the right one into the address",
+	NotOff:      "do not count it as off: wait and read again, or cut its power by other means",
+}
+
+// Error says what was tried, where, why it failed and what to do. Its text
+// holds neither user name nor password, whatever the controller sent.
+type Error struct {
+	// Op is what was tried.
+	Op string
+	// Host is the address of the controller, without anything secret.
+	Host   string
+	Reason Reason
+	// Detail is what happened.
+	Detail string
+	// cause is context.Canceled or context.DeadlineExceeded, or nil. Other
+	// causes may quote the controller, so they are not handed on.
+	cause error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s, BMC %s: %s: %s", e.Op, e.Host, e.Detail, advice[e.Reason])
+}
+
+// Unwrap returns the context's error if that ended the call, else nil.
+func (e *Error) Unwrap() error { return e.cause }
+
+// ReasonOf returns the reason within err, or empty if there is none.
+func ReasonOf(err error) Reason {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Reason
+	}
+	return ""
+}
+
+// problem is a failure that was found here and not by the library.
+type problem struct {
+	reason Reason
+	detail string
+}
+
+func (p problem) Error() string { return p.detail }
+
+func reasonOf(err error) Reason {
+	p, _ := errors.AsType[problem](err)
+	return p.reason
+}
+
+// call runs one operation within the timeout and explains its failure.
+func (c *Client) call(ctx context.Context, op string, f func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, c.endpoint.Timeout)
+	defer cancel()
+	err := f(bounded)
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: op, Host: c.endpoint.Address.URL()}
+	if bounded.Err() != nil {
+		e.Reason, e.Detail, e.cause = c.ended(ctx)
+	} else {
+		e.Reason, e.Detail = explain(err)
+	}
+	e.Detail = c.endpoint.scrub(e.Detail)
+	return e
+}
+
+// ended explains the end of a call's context.
+func (c *Client) ended(parent context.Context) (Reason, string, error) {
+	if errors.Is(parent.Err(), context.Canceled) {
+		return Canceled, "the caller gave up", context.Canceled
+	}
+	return Timeout, "no answer within " + c.endpoint.Timeout.Round(time.Millisecond).String(), context.DeadlineExceeded
+}
+
+// explain finds the reason of a failure.
+func explain(err error) (Reason, string) {
+	if p, ok := errors.AsType[problem](err); ok {
+		return p.reason, p.detail
+	}
+	if e, ok := errors.AsType[*schemas.Error](err); ok && e.HTTPReturnedStatusCode != 0 {
+		return explainStatus(e)
+	}
+	if untrusted(err) {
+		return Certificate, "its certificate is not trusted: " + innermost(err)
+	}
+	switch {
+	case errors.Is(err, errRedirect):
+		return Protocol, errRedirect.Error()
+	case isTimeout(err):
+		return Timeout, "no answer: " + innermost(err)
+	case broken(err):
+		return Protocol, "it broke off its answer"
+	case isNetwork(err):
+		return Unreachable, "no connection: " + innermost(err)
+	}
+	return Protocol, "it answers what is not understood: " + innermost(err)
+}
+
+const statusConflict = http.StatusConflict
+
+// status returns the HTTP status within err, or zero.
+func status(err error) int {
+	if e, ok := errors.AsType[*schemas.Error](err); ok {
+		return e.HTTPReturnedStatusCode
+	}
+	return 0
+}
+
+func explainStatus(e *schemas.Error) (Reason, string) {
+	code := e.HTTPReturnedStatusCode
+	detail := fmt.Sprintf("it answers %d %s", code, http.StatusText(code))
+	if said := words(e); said != "" {
+		detail += ": " + said
+	}
+	switch {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return Credentials, detail
+	case code == http.StatusNotFound:
+		return NotFound, detail
+	case code == statusConflict:
+		return Conflict, detail
+	case code == http.StatusBadRequest, code == http.StatusMethodNotAllowed:
+		return Unsupported, detail
+	case code >= http.StatusInternalServerError:
+		return ServerError, detail
+	}
+	return Protocol, detail
+}
+
+// words is what a controller says of its error, on one line, or nothing if it
+// sent a page that is not Redfish.
+func words(e *schemas.Error) string {
+	said := e.Message
+	if len(e.ExtendedInfos) > 0 {
+		said = e.ExtendedInfos[0].Message
+	}
+	if strings.Contains(said, "<") {
+		return ""
+	}
+	return oneLine(said)
+}
+
+// maxWords bounds what is quoted of a controller, in bytes.
+const maxWords = 200
+
+func oneLine(s string) string {
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "?")
+	if len(s) > maxWords {
+		s = strings.ToValidUTF8(s[:maxWords], "") + "..."
+	}
+	return strings.TrimSuffix(s, ".")
+}
+
+// innermost is the end of a chain of errors, without the URLs around it.
+func innermost(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return oneLine(err.Error())
+		}
+		err = next
+	}
+}
+
+func untrusted(err error) bool {
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, host := errors.AsType[x509.HostnameError](err)
+	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	return verification || host || authority || invalid
+}
+
+func isTimeout(err error) bool {
+	ne, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, context.DeadlineExceeded) || ok && ne.Timeout()
+}
+
+func broken(err error) bool {
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	return !syntax && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET))
+}
+
+func isNetwork(err error) bool {
+	_, op := errors.AsType[*net.OpError](err)
+	_, dns := errors.AsType[*net.DNSError](err)
+	return op || dns
+}
+
+// scrub takes the account out of a text, in each form that could be echoed.
+func (e Endpoint) scrub(text string) string {
+	password := e.Password.Reveal()
+	pair := base64.StdEncoding.EncodeToString([]byte(e.Username + ":" + password))
+	for _, secret := range []string{pair, password, e.Username} {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "<redacted>")
+		}
+	}
+	return text
+}

@@ -1,0 +1,69 @@
+package redfish
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// meant reports an error unless a system is the one that the endpoint means.
+// A system that reports nothing to compare cannot be told from another one.
+func (e Endpoint) meant(uuid, serial string) error {
+	if e.UUID == "" && e.Serial == "" {
+		return nil
+	}
+	compared := false
+	if e.UUID != "" && uuid != "" {
+		if !sameUUID(e.UUID, uuid) {
+			return problem{WrongServer, fmt.Sprintf("it reports UUID %s where %s is expected", uuid, e.UUID)}
+		}
+		compared = true
+	}
+	if e.Serial != "" && serial != "" {
+		if !strings.EqualFold(strings.TrimSpace(e.Serial), strings.TrimSpace(serial)) {
+			return problem{WrongServer, fmt.Sprintf("it reports serial number %s where %s is expected", serial, e.Serial)}
+		}
+		compared = true
+	}
+	if !compared {
+		return problem{WrongServer, "it does not report what " + e.identity() + " could be compared with"}
+	}
+	return nil
+}
+
+func (e Endpoint) identity() string {
+	switch {
+	case e.Serial == "":
+		return "UUID " + e.UUID
+	case e.UUID == "":
+		return "serial number " + e.Serial
+	}
+	return "UUID " + e.UUID + " and serial number " + e.Serial
+}
+
+// sameUUID compares without regard to case, and to the order of bytes in the
+// first three fields, in which SMBIOS and controllers are known to differ
+// (DSP0134, 7.2.1).
+func sameUUID(a, b string) bool {
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	x, okX := uuidBytes(a)
+	y, okY := uuidBytes(b)
+	return okX && okY && (x == y || swapped(x) == y)
+}
+
+func uuidBytes(s string) (id [16]byte, ok bool) {
+	raw, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+	if err != nil || len(raw) != len(id) {
+		return id, false
+	}
+	return [16]byte(raw), true
+}
+
+func swapped(u [16]byte) [16]byte {
+	u[0], u[1], u[2], u[3] = u[3], u[2], u[1], u[0]
+	u[4], u[5] = u[5], u[4]
+	u[6], u[7] = u[7], u[6]
+	return u
+}
