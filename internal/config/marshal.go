@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,12 +43,32 @@ func toNode(v reflect.Value) *yaml.Node {
 		}
 		return n
 	case reflect.String:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v.String()}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v.String(), Style: textStyle(v)}
 	case reflect.Bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v.Bool())}
 	default:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v.Int(), 10)}
 	}
+}
+
+// oldWords are text in YAML 1.2 and something else in YAML 1.1, which most
+// tools still read.
+var oldWords = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+// plainWord is text to every reader of YAML, unless it is one of oldWords.
+var plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9./:_+-]*$`)
+
+// textStyle quotes what another reader could take for something else. Lines
+// stay lines.
+func textStyle(v reflect.Value) yaml.Style {
+	s := v.String()
+	switch {
+	case strings.Contains(s, "\n") && v.Type() != reflect.TypeFor[Secret]():
+		return yaml.LiteralStyle
+	case plainWord.MatchString(s) && !slices.Contains(oldWords, strings.ToLower(s)):
+		return 0
+	}
+	return yaml.DoubleQuotedStyle
 }
 
 func structNode(v reflect.Value) *yaml.Node {

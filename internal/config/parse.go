@@ -26,6 +26,17 @@ func Parse(data []byte) (*InstallConfig, error) {
 	return c, nil
 }
 
+// Unmarshal reads what Marshal wrote, without defaults and without checking a
+// rule: it is for the parts of a configuration that was valid as a whole. An
+// unknown or unreadable field is an *InvalidError.
+func Unmarshal(data []byte) (*InstallConfig, error) {
+	c := &InstallConfig{}
+	if d := decode(data, c); len(d.errs) > 0 {
+		return nil, newInvalidError(d.errs)
+	}
+	return c, nil
+}
+
 // Validate returns every mistake of a configuration that carries its defaults,
 // ordered by field path. It is for values that were built rather than parsed.
 func Validate(c *InstallConfig) field.ErrorList {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -72,6 +73,47 @@ func TestWhatMarshalWritesParseReadsBack(t *testing.T) {
 				t.Errorf("changed on the way (-first +second):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatMarshalWritesOtherReadersTakeForText(t *testing.T) {
+	for _, word := range []string{"yes", "OFF", "y", "0123", "0o17", "1_000", "1:30", "null", "~", "2024-01-01", "0x1F", "1e3", ".5", "=", "<<", "-", "# x", "a: b", "\u00e9", "tr\u0000ue"} {
+		c := mustParse(t, validConfigs(t)["two-none"])
+		c.ControlPlane.Fencing.Credentials[0].Password = Secret(word)
+		c.ControlPlane.Fencing.Credentials[0].Username = word
+		text, err := Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := &InstallConfig{}
+		if err := sigsyaml.Unmarshal(text, other); err != nil {
+			t.Fatal(err)
+		}
+		own, err := Unmarshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []*InstallConfig{other, own} {
+			cred := got.ControlPlane.Fencing.Credentials[0]
+			if cred.Password.Reveal() != word || cred.Username != word {
+				t.Errorf("%q became %q and %q", word, cred.Username, cred.Password.Reveal())
+			}
+		}
+	}
+}
+
+func TestUnmarshalReadsAPartAndRefusesUnknownFields(t *testing.T) {
+	c := mustParse(t, validConfigs(t)["two-baremetal"])
+	c.ControlPlane.Fencing = nil
+	text, err := Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Unmarshal(text); err != nil || values(got) != values(c) {
+		t.Errorf("%v: got\n%s", err, values(got))
+	}
+	if _, err := Unmarshal([]byte("fips: true")); err == nil {
+		t.Error("an unknown field was read")
 	}
 }
 
