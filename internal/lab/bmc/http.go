@@ -34,12 +34,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 // answer at all.
 func (s *Server) stall(ctx context.Context) bool {
 	q, changed := s.quirksAndChange()
-	if q.Delay > 0 {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(time.Duration(q.Delay)):
-		}
+	if !pause(ctx.Done(), time.Duration(q.Delay)) {
+		return false
 	}
 	if !q.Mute {
 		return true
@@ -53,6 +49,18 @@ func (s *Server) stall(ctx context.Context) bool {
 		}
 	}
 	return false
+}
+
+// pause waits for a duration, and reports whether it passed before done.
+func pause(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // answer finds the resource and what the method does to it.

@@ -87,12 +87,7 @@ func (g *gate) retry() bool {
 	g.mu.Lock()
 	closed := g.closed
 	g.mu.Unlock()
-	select {
-	case <-g.done:
-		return false
-	case <-time.After(acceptPause):
-		return closed || g.listens()
-	}
+	return pause(g.done, acceptPause) && (closed || g.listens())
 }
 
 func (g *gate) listens() bool {

@@ -63,9 +63,8 @@ func read(c *http.Client, addr string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return string(body), err
+	return string(body), errors.Join(err, resp.Body.Close())
 }
 
 func TestHTTPSWithACertificateThatCanBeTrusted(t *testing.T) {
@@ -231,7 +230,7 @@ func TestQuirkUnreachableClosesOpenConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { _ = conn.Close() }) // the server closed it first
 	s.SetQuirks(Quirks{HalfOpen: true})
 	s.SetQuirks(Quirks{HalfOpen: true, Unreachable: true})
 	if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {

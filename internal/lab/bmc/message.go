@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 )
 
@@ -47,9 +48,7 @@ func severity(status int) string {
 
 func (r reply) with(name, value string) reply {
 	header := map[string]string{name: value}
-	for k, v := range r.header {
-		header[k] = v
-	}
+	maps.Copy(header, r.header)
 	r.header = header
 	return r
 }

@@ -2,12 +2,16 @@ package bmc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 )
+
+// errClosed says that the controller is not there any more.
+var errClosed = errors.New("cut the machine's power: its controller is closed")
 
 // Machine is the power of one simulated machine. Its methods are called one
 // at a time, except Power, which may be called while another one runs. They
@@ -95,7 +99,8 @@ func (p *power) observe(ctx context.Context) (State, error) {
 		return p.state, fmt.Errorf("look at the machine's power: %w", err)
 	}
 	if p.revision == before {
-		_ = p.step(Event{Kind: EventSeen, On: on}) // only a reset can be refused
+		// Only a reset can be refused.
+		_ = p.step(Event{Kind: EventSeen, On: on}) //nolint:contextcheck // what was accepted outlives who asked
 	}
 	return p.state, nil
 }
@@ -108,7 +113,7 @@ func (p *power) reset(ctx context.Context, t ResetType) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.step(Event{Kind: EventReset, Reset: t})
+	return p.step(Event{Kind: EventReset, Reset: t}) //nolint:contextcheck // what was accepted outlives who asked
 }
 
 // cut takes the power away at once, whatever is pending, and returns when the
@@ -118,7 +123,7 @@ func (p *power) cut(ctx context.Context) error {
 	p.mu.Lock()
 	p.become(State{Phase: PhaseCutting})
 	p.queue = slices.DeleteFunc(p.queue, func(j job) bool { return j.done == nil })
-	p.enqueue(job{effect: EffectOff, done: outcome})
+	p.enqueue(job{effect: EffectOff, done: outcome}) //nolint:contextcheck // what was accepted outlives who asked
 	p.mu.Unlock()
 	select {
 	case err := <-outcome:
@@ -126,7 +131,7 @@ func (p *power) cut(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("cut the machine's power: %w", context.Cause(ctx))
 	case <-p.ctx.Done():
-		return fmt.Errorf("cut the machine's power: %w", context.Cause(p.ctx))
+		return errClosed
 	}
 }
 

@@ -3,6 +3,7 @@ package bmc
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 )
@@ -62,9 +63,7 @@ func link(path string) object { return object{"@odata.id": path} }
 // resourceOf starts a resource with the properties that all have.
 func resourceOf(path, kind, id, name string, more object) object {
 	body := object{"@odata.id": path, "@odata.type": "#" + kind, "Id": id, "Name": name}
-	for k, v := range more {
-		body[k] = v
-	}
+	maps.Copy(body, more)
 	return body
 }
 
