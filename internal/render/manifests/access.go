@@ -1,0 +1,116 @@
+package manifests
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/config"
+)
+
+// Namespaces whose names other packages need too.
+const (
+	// NamespaceConfig holds what people change.
+	NamespaceConfig = "openshift-config"
+	// NamespaceEtcd holds the accounts of the BMCs.
+	NamespaceEtcd = "openshift-etcd"
+)
+
+// FencingSecretPrefix and the name of a node are the name of the Secret with
+// the account of that node's BMC.
+const FencingSecretPrefix = "fencing-credentials-"
+
+// trustBundleName is the ConfigMap with the site's certificates.
+const trustBundleName = "user-ca-bundle"
+
+// privileged are the namespaces whose pods need the host: static pods and
+// jobs of etcd, routers on the host's ports, the configuration server.
+var privileged = map[string]bool{
+	NamespaceEtcd:                       true,
+	"openshift-ingress":                 true,
+	"openshift-machine-config-operator": true,
+}
+
+func namespaces() []object {
+	var out []object
+	for _, name := range []string{
+		NamespaceConfig, "openshift-config-managed", NamespaceEtcd, "openshift-ingress",
+		"openshift-ingress-operator", "openshift-machine-config-operator",
+	} {
+		ns := &corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+		}
+		if privileged[name] {
+			ns.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}
+		}
+		out = append(out, object{file: "00-namespace-" + name, value: ns})
+	}
+	return out
+}
+
+// access are the site's own secrets and certificates, and the configuration
+// itself without any secret.
+func access(c *config.InstallConfig) []object {
+	out := []object{{file: "10-cluster-config", value: configMap("kube-system", "cluster-config-v1", "install-config", redacted(c))}}
+	if c.PullSecret != "" {
+		secret := newSecret(NamespaceConfig, "pull-secret", corev1.SecretTypeDockerConfigJson)
+		secret.Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(c.PullSecret.Reveal())}
+		out = append(out, object{file: "10-pull-secret", value: secret, secret: true})
+	}
+	if c.AdditionalTrustBundle != "" {
+		out = append(out, object{
+			file:  "10-" + trustBundleName,
+			value: configMap(NamespaceConfig, trustBundleName, "ca-bundle.crt", c.AdditionalTrustBundle),
+		})
+	}
+	return out
+}
+
+// redacted is the configuration as JSON shows it: with <redacted> for each
+// password. That the accounts exist may be known to whoever reads it.
+func redacted(c *config.InstallConfig) string {
+	data, err := yaml.Marshal(c)
+	if err != nil {
+		return "" // the type has nothing that JSON cannot hold
+	}
+	return string(data)
+}
+
+func configMap(namespace, name, key, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data:       map[string]string{key: value},
+	}
+}
+
+// fencingSecrets are the accounts with which the control planes switch each
+// other off, one Secret for each node.
+func fencingSecrets(c *config.InstallConfig) []object {
+	if c.ControlPlane.Fencing == nil {
+		return nil
+	}
+	var out []object
+	for _, cred := range c.ControlPlane.Fencing.Credentials {
+		name := FencingSecretPrefix + cred.HostName
+		secret := newSecret(NamespaceEtcd, name, corev1.SecretTypeOpaque)
+		secret.Data = map[string][]byte{
+			"address":                 []byte(cred.Address),
+			"username":                []byte(cred.Username),
+			"password":                []byte(cred.Password.Reveal()),
+			"certificateVerification": []byte(cred.CertificateVerification),
+		}
+		out = append(out, object{file: "20-" + name, value: secret, secret: true})
+	}
+	return out
+}
+
+func newSecret(namespace, name string, kind corev1.SecretType) *corev1.Secret {
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Type:       kind,
+	}
+}

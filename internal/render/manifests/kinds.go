@@ -1,0 +1,41 @@
+package manifests
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+//go:generate sh -c "go run ./gen $(go list -m -f {{.Dir}} github.com/openshift/api)/payload-manifests/crds crds"
+
+// definitions are the kinds as the API's module ships them.
+//
+//go:embed crds/*.yaml
+var definitions embed.FS
+
+// kinds returns the definitions of the kinds that the objects have.
+func kinds() []state.File {
+	var out []state.File
+	for _, name := range kindFiles() {
+		data, err := definitions.ReadFile(path.Join("crds", name))
+		if err != nil {
+			panic(err) // embedded: found by the same name above
+		}
+		out = append(out, state.File{Path: path.Join(Kinds, name), Data: data})
+	}
+	return out
+}
+
+func kindFiles() []string {
+	entries, err := fs.ReadDir(definitions, "crds")
+	if err != nil {
+		panic(err) // embedded
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}

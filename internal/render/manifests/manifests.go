@@ -1,0 +1,151 @@
+// Package manifests renders the objects that a new cluster holds from its
+// first minute on: what the cluster is, in the API's own words, and the
+// accounts of the BMCs. It renders and validates nothing: the configuration
+// keeps every rule already.
+//
+// The files are for `kubectl apply --server-side`, in this order: Kinds, then
+// Objects, then Statuses with --subresource=status. The same configuration
+// always gives the same bytes.
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/topology"
+)
+
+// The folders of the files, relative to the install directory. Each is applied
+// without its subfolders, its files in the order of their names.
+const (
+	Objects  = "manifests"
+	Kinds    = "manifests/crds"
+	Statuses = "manifests/status"
+)
+
+// Render returns the manifests of a cluster ordered by path: the kinds, the
+// objects, and the statuses of those objects that keep theirs in a subresource.
+// Files that hold an account or a proxy's password have mode 0600.
+func Render(c *config.InstallConfig, t topology.Topology) ([]state.File, error) {
+	files := kinds()
+	for _, o := range objects(c, t) {
+		rendered, err := o.files()
+		if err != nil {
+			return nil, fmt.Errorf("render manifest %s: %w", o.file, err)
+		}
+		files = append(files, rendered...)
+	}
+	state.SortFiles(files)
+	return files, nil
+}
+
+// object is one object of the cluster and how it is written.
+type object struct {
+	// file is the name of the file; its number orders the objects.
+	file string
+	// value is a typed object of the API.
+	value any
+	// statusApart is true for kinds with a status subresource: the API drops
+	// a status that is applied together with the rest.
+	statusApart bool
+	// secret is true when the file holds a password.
+	secret bool
+}
+
+// objects are all objects of a cluster.
+func objects(c *config.InstallConfig, t topology.Topology) []object {
+	out := namespaces()
+	out = append(out, access(c)...)
+	out = append(out, fencingSecrets(c)...)
+	return append(out, clusterConfig(c, t)...)
+}
+
+func (o object) files() ([]state.File, error) {
+	tree, err := toTree(o.value)
+	if err != nil {
+		return nil, err
+	}
+	var out []state.File
+	if status, ok := tree["status"]; ok && o.statusApart {
+		delete(tree, "status")
+		file, err := o.write(Statuses, map[string]any{
+			"apiVersion": tree["apiVersion"], "kind": tree["kind"], "metadata": tree["metadata"], "status": status,
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file)
+	}
+	file, err := o.write(Objects, tree)
+	return append(out, file), err
+}
+
+func (o object) write(folder string, tree map[string]any) (state.File, error) {
+	data, err := yaml.Marshal(tree)
+	file := state.File{Path: path.Join(folder, o.file+".yaml"), Data: data}
+	if o.secret {
+		file.Mode = state.SecretFileMode
+	}
+	return file, err
+}
+
+// toTree turns a typed object into the fields that say something. Typed
+// objects write an empty value for every field that is not a pointer, and an
+// applier would own all of those.
+func toTree(value any) (map[string]any, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		return nil, err
+	}
+	for key, val := range tree {
+		pruned := prune(val)
+		if pruned == nil && key == "spec" {
+			pruned = map[string]any{} // required, even where it is empty
+		}
+		if pruned == nil {
+			delete(tree, key)
+			continue
+		}
+		tree[key] = pruned
+	}
+	return tree, nil
+}
+
+// prune drops null, empty text, empty lists and empty mappings; it returns nil
+// if nothing remains. False and zero stay.
+func prune(val any) any {
+	switch v := val.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if pruned := prune(inner); pruned == nil {
+				delete(v, key)
+			} else {
+				v[key] = pruned
+			}
+		}
+		if len(v) == 0 {
+			return nil
+		}
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		for _, inner := range v {
+			prune(inner) // entries stay, whatever remains of them
+		}
+	case string:
+		if v == "" {
+			return nil
+		}
+	}
+	return val
+}
