@@ -196,6 +196,7 @@ func (b *builder) component(ctx context.Context, c payload.Component) (built, er
 	if err != nil {
 		return built{}, err
 	}
+	s.begun = func() { b.say("component "+c.Name, c.Version, "", "building") }
 	var out Component
 	res, err := b.cache.do(ctx, s, &out)
 	if err != nil {
@@ -226,17 +227,24 @@ func (b *builder) buildImages(ctx context.Context, images []payload.ImageSpec, d
 
 // report counts a step and shows its line.
 func (b *builder) report(what, version string, ran bool, took time.Duration, size int64) {
+	if !ran {
+		b.say(what, version, Size(size), "cached")
+		return
+	}
+	b.mu.Lock()
+	b.built++
+	b.mu.Unlock()
+	b.say(what, version, Size(size), fmt.Sprintf("built in %.1f s", took.Seconds()))
+}
+
+// say shows a line of progress. A broken terminal must not end a build.
+func (b *builder) say(what, version, size, state string) {
+	if b.opts.Progress == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	state := "cached"
-	if ran {
-		b.built++
-		state = fmt.Sprintf("built in %.1f s", took.Seconds())
-	}
-	if b.opts.Progress != nil {
-		// A broken terminal must not end a build.
-		_, _ = fmt.Fprintf(b.opts.Progress, "%-34s %-10s %9s  %s\n", what, version, Size(size), state)
-	}
+	_, _ = fmt.Fprintf(b.opts.Progress, "%-34s %-10s %9s  %s\n", what, version, size, state)
 }
 
 // Size writes a number of bytes for a person.

@@ -61,6 +61,8 @@ type step struct {
 	// run makes the result's files in dir and returns its description, which
 	// is stored as JSON.
 	run func(ctx context.Context, dir string) (any, error)
+	// begun is told when the step has to run; nil if nobody wants to know.
+	begun func()
 }
 
 // stepResult is where a step's files lie, and whether it had to run.
@@ -100,6 +102,9 @@ func (c *cache) fill(ctx context.Context, s step, dir string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }() // gone already if it was renamed
+	if s.begun != nil {
+		s.begun()
+	}
 	value, err := s.run(ctx, tmp)
 	if err != nil {
 		return err

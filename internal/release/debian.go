@@ -38,18 +38,18 @@ type distribution struct {
 	fresh bool
 }
 
-// Where the machine's sources are. Variables for tests.
-var (
+// Where the machine says what it runs and where its packages come from.
+const (
 	aptDir    = "/etc/apt"
 	osRelease = "/etc/os-release"
 )
 
 func openDistribution(cacheDir string) (*distribution, error) {
-	codename, err := readCodename()
+	codename, err := readCodename(osRelease)
 	if err != nil {
 		return nil, err
 	}
-	sources, err := readSources(codename)
+	sources, err := readSources(aptDir, codename)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +58,14 @@ func openDistribution(cacheDir string) (*distribution, error) {
 
 var codenameLine = regexp.MustCompile(`(?m)^VERSION_CODENAME="?([a-z]+)"?$`)
 
-func readCodename() (string, error) {
-	data, err := os.ReadFile(osRelease)
+func readCodename(path string) (string, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("find out the distribution: %w", err)
 	}
 	m := codenameLine.FindSubmatch(data)
 	if m == nil {
-		return "", fmt.Errorf("%s names no VERSION_CODENAME: the images of keepalived and haproxy are made of Debian packages, build on Debian or Ubuntu", osRelease)
+		return "", fmt.Errorf("%s names no VERSION_CODENAME: the images of keepalived and haproxy are made of Debian packages, build on Debian or Ubuntu", path)
 	}
 	return string(m[1]), nil
 }
@@ -73,11 +73,11 @@ func readCodename() (string, error) {
 // readSources gathers the machine's apt sources whose suites belong to the
 // distribution itself; repositories of others are no input to a release. The
 // result is one deb822 file.
-func readSources(codename string) (string, error) {
-	lists, _ := filepath.Glob(filepath.Join(aptDir, "sources.list.d", "*.list")) // pattern is constant
-	stanzas, _ := filepath.Glob(filepath.Join(aptDir, "sources.list.d", "*.sources"))
+func readSources(dir, codename string) (string, error) {
+	lists, _ := filepath.Glob(filepath.Join(dir, "sources.list.d", "*.list")) // pattern is constant
+	stanzas, _ := filepath.Glob(filepath.Join(dir, "sources.list.d", "*.sources"))
 	var out []string
-	for _, path := range append([]string{filepath.Join(aptDir, "sources.list")}, lists...) {
+	for _, path := range append([]string{filepath.Join(dir, "sources.list")}, lists...) {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -95,7 +95,7 @@ func readSources(codename string) (string, error) {
 		out = append(out, fromStanzas(string(data), codename)...)
 	}
 	if len(out) == 0 {
-		return "", fmt.Errorf("%s names no repository of %s", aptDir, codename)
+		return "", fmt.Errorf("%s names no repository of %s", dir, codename)
 	}
 	return strings.Join(out, "\n\n") + "\n", nil
 }

@@ -24,6 +24,8 @@ type tree struct {
 }
 
 type treeFile struct {
+	// pkg is the package that the file belongs to.
+	pkg  string
 	mode fs.FileMode
 	link string
 	data []byte
@@ -51,14 +53,14 @@ func readTree(ctx context.Context, dir string, packages []debPackage) (*tree, er
 		if err != nil {
 			return nil, fmt.Errorf("open package %s: %w", p.Name, err)
 		}
-		if err := t.add(content); err != nil {
+		if err := t.add(p.Name, content); err != nil {
 			return nil, fmt.Errorf("open package %s: %w", p.Name, err)
 		}
 	}
 	return t, nil
 }
 
-func (t *tree) add(content io.Reader) error {
+func (t *tree) add(pkg string, content io.Reader) error {
 	tr := tar.NewReader(content)
 	for {
 		h, err := tr.Next()
@@ -72,7 +74,7 @@ func (t *tree) add(content io.Reader) error {
 		if slices.ContainsFunc(skipped, func(s string) bool { return strings.HasPrefix(name, s) }) {
 			continue
 		}
-		f := treeFile{mode: fs.FileMode(h.Mode).Perm()}
+		f := treeFile{pkg: pkg, mode: fs.FileMode(h.Mode).Perm()}
 		switch h.Typeflag {
 		case tar.TypeReg:
 			if f.data, err = io.ReadAll(tr); err != nil {
@@ -91,13 +93,14 @@ func (t *tree) add(content io.Reader) error {
 
 // pick returns the files that match a pattern (of path.Match), the programs
 // and libraries that these need to run, and the links on the way.
-func (t *tree) pick(patterns []string) ([]entry, error) {
+// It also names the packages that they come from.
+func (t *tree) pick(patterns []string) ([]entry, []string, error) {
 	p := picker{tree: t, taken: map[string]bool{}}
 	for _, pattern := range patterns {
 		found := false
 		for name := range t.files {
 			if ok, err := path.Match(pattern, name); err != nil {
-				return nil, err
+				return nil, nil, err
 			} else if ok {
 				found = true
 				p.take(name)
@@ -109,9 +112,9 @@ func (t *tree) pick(patterns []string) ([]entry, error) {
 	}
 	if len(p.missing) > 0 {
 		slices.Sort(p.missing)
-		return nil, fmt.Errorf("the packages do not hold %s", strings.Join(slices.Compact(p.missing), ", "))
+		return nil, nil, fmt.Errorf("the packages do not hold %s", strings.Join(slices.Compact(p.missing), ", "))
 	}
-	return p.entries, nil
+	return p.entries, p.packages(), nil
 }
 
 type picker struct {
@@ -119,6 +122,16 @@ type picker struct {
 	taken   map[string]bool
 	entries []entry
 	missing []string
+}
+
+// packages lists where the taken files come from.
+func (p *picker) packages() []string {
+	var names []string
+	for name := range p.taken {
+		names = append(names, p.tree.files[name].pkg)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (p *picker) take(name string) {
@@ -204,19 +217,20 @@ func imageRoot() []entry {
 	return entries
 }
 
-// packageEntries is the content of an image's layer of packages.
-func packageEntries(ctx context.Context, dir string, packages []debPackage, spec payload.ImageSpec) ([]entry, error) {
+// packageEntries is the content of an image's layer of packages, and the
+// names of those that gave it a file.
+func packageEntries(ctx context.Context, dir string, packages []debPackage, spec payload.ImageSpec) ([]entry, []string, error) {
 	t, err := readTree(ctx, dir, packages)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	entries, err := t.pick(spec.Keep)
+	entries, used, err := t.pick(spec.Keep)
 	if err != nil {
-		return nil, fmt.Errorf("image %s: %w", spec.Name, err)
+		return nil, nil, fmt.Errorf("image %s: %w", spec.Name, err)
 	}
 	entries = append(entries, imageRoot()...)
 	for link, to := range spec.Links {
 		entries = append(entries, linkEntry(link, to))
 	}
-	return entries, nil
+	return entries, used, nil
 }

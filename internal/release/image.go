@@ -75,7 +75,7 @@ func (b *builder) binaryLayer(ctx context.Context, spec payload.ImageSpec, c bui
 	if err != nil {
 		return layer{}, false, err
 	}
-	l, ran, err := b.layerStep(ctx, "layer", key, func(context.Context) ([]entry, error) { return entries, nil })
+	l, ran, err := b.layerStep(ctx, key, func(context.Context) ([]entry, []string, error) { return entries, nil, nil })
 	l.Files = files
 	return l, ran, err
 }
@@ -86,14 +86,15 @@ func (b *builder) packageLayer(ctx context.Context, spec payload.ImageSpec) (lay
 	if err != nil {
 		return layer{}, nil, false, err
 	}
-	key, err := keyOf("packages", packages, spec.Keep, spec.Links)
+	key, err := keyOf("packages with names", packages, spec.Keep, spec.Links)
 	if err != nil {
 		return layer{}, nil, false, err
 	}
-	l, ran, err := b.layerStep(ctx, "layer", key, func(ctx context.Context) ([]entry, error) {
+	l, ran, err := b.layerStep(ctx, key, func(ctx context.Context) ([]entry, []string, error) {
 		return packageEntries(ctx, dir, packages, spec)
 	})
-	return l, packages, ran, err
+	used := slices.DeleteFunc(packages, func(p debPackage) bool { return !slices.Contains(l.Packages, p.Name) })
+	return l, used, ran, err
 }
 
 // describe writes the image's config and manifest.

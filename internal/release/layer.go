@@ -103,22 +103,29 @@ type layer struct {
 	Size   int64
 	// Files are the regular files in it that came from components.
 	Files []File
+	// Packages are the names of those that gave it files.
+	Packages []string
 	// path is where it lies.
 	path string
 }
 
 const layerFile = "layer.tar"
 
-// layerStep makes a layer of entries, which fn provides once the step really
-// has to run. key must stand for all that fn gives.
-func (b *builder) layerStep(ctx context.Context, kind, key string, fn func(ctx context.Context) ([]entry, error)) (layer, bool, error) {
+// content is what a layer is made of, and the packages that it comes from.
+type content func(ctx context.Context) ([]entry, []string, error)
+
+// layerStep makes a layer of content, which is asked once the step really has
+// to run. key must stand for all that content gives.
+func (b *builder) layerStep(ctx context.Context, key string, fn content) (layer, bool, error) {
 	var l layer
-	res, err := b.cache.do(ctx, step{kind: kind, key: key, run: func(ctx context.Context, dir string) (any, error) {
-		entries, err := fn(ctx)
+	res, err := b.cache.do(ctx, step{kind: "layer", key: key, run: func(ctx context.Context, dir string) (any, error) {
+		entries, packages, err := fn(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return storeLayer(filepath.Join(dir, layerFile), entries)
+		l, err := storeLayer(filepath.Join(dir, layerFile), entries)
+		l.Packages = packages
+		return l, err
 	}}, &l)
 	l.path = filepath.Join(res.dir, layerFile)
 	return l, res.ran, err
