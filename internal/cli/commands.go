@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // commands lists the verbs of holdfast, one constructor a file.
 func commands(streams Streams) []*cobra.Command {
 	return []*cobra.Command{
+		newRelease(streams),
 		newVersion(streams),
 	}
 }

@@ -383,7 +383,7 @@ func TestTheRegistryAnswersWhatContainerRuntimesAsk(t *testing.T) {
 		"/v2/alpha/blobs/sha256:" + strings.Repeat("0", 64):            404,
 		"/v2/alpha/manifests/v9":                                       404,
 		"/v2/" + Repository + "/manifests/" + s.Manifest().Version:     200,
-		"/v2/alpha/blobs/sha256:..%2f..%2f..%2fetc%2fpasswd": 404,
+		"/v2/alpha/blobs/sha256:..%2f..%2f..%2fetc%2fpasswd":           404,
 		"/v2/" + Repository + "/manifests/" + s.Manifest().Digest:      200,
 		"/v2/alpha/blobs/" + strings.ToUpper(m.Config.Digest.String()): 400,
 	} {
