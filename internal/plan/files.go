@@ -163,6 +163,8 @@ func (m *maker) links() {
 func (m *maker) link(l Link, n Node) {
 	why := "absent"
 	switch {
+	case m.sameLink(l, n) && m.rewritten(l):
+		why = "the file that it names is replaced"
 	case m.sameLink(l, n):
 		if l.Owner == (Owner{}) || m.sameOwner(l.Field, l.Owner, n) {
 			return
@@ -171,7 +173,8 @@ func (m *maker) link(l Link, n Node) {
 	case n.Kind == KindDirectory:
 		m.fault(l.Field, "%s is a directory on this host; remove it first", l.Path)
 		return
-	case n.Kind != KindAbsent && !l.Overwrite:
+	case n.Kind != KindAbsent && !l.Overwrite && !(l.Hard && m.interrupted()):
+		// A cut between the two leaves a hard link to the file of before.
 		m.fault(l.Field, "%s is another %s on this host; set overwrite to true to replace it", l.Path, n.Kind)
 		return
 	case n.Kind != KindAbsent:
@@ -181,6 +184,15 @@ func (m *maker) link(l Link, n Node) {
 		ID: "link:" + l.Path, Kind: StepLink, Path: l.Path, Why: why,
 		Diff:   linkDiff(n, l),
 		Action: &MakeLink{Path: l.Path, Target: l.Target, Hard: l.Hard, Owner: ownerOr(l.Owner, Node{})},
+	})
+}
+
+// rewritten reports whether a hard link would keep the file of before alive:
+// files are replaced, not written into.
+func (m *maker) rewritten(l Link) bool {
+	return l.Hard && slices.ContainsFunc(m.plan.Steps, func(s Step) bool {
+		w, ok := s.Action.(*WriteFile)
+		return ok && w.Path == l.Target
 	})
 }
 

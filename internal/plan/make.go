@@ -78,8 +78,8 @@ func (m *maker) leftovers() {
 	if !m.interrupted() {
 		return
 	}
-	for _, f := range m.d.Files {
-		for _, p := range m.o.Nodes[f.Path].Leftovers {
+	for _, path := range m.d.Paths(m.o.Users) {
+		for _, p := range m.o.Nodes[path].Leftovers {
 			m.step(Step{
 				ID: "remove:" + p, Kind: StepRemove, Path: p,
 				Why: "left behind by a run that was cut", Action: &Remove{Path: p},
