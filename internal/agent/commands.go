@@ -9,6 +9,9 @@ import (
 // commands lists the verbs of holdfast-agent, one constructor a file.
 func commands(streams command.Streams) []*cobra.Command {
 	return []*cobra.Command{
+		newInstall(streams),
+		newRun(streams),
+		newApply(streams),
 		newVersion(streams),
 	}
 }

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/apply"
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/plan"
+)
+
+// defaultIgnition is where a host's configuration lies after it was imaged.
+const defaultIgnition = "/etc/holdfast/ignition.json"
+
+// applyFlags are the flags of `holdfast-agent apply`.
+type applyFlags struct {
+	ignition     string
+	root         string
+	output       string
+	dryRun       bool
+	firstBoot    bool
+	start        bool
+	skipPackages bool
+	wait         time.Duration
+}
+
+func newApply(streams command.Streams) *cobra.Command {
+	var flags applyFlags
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Make this host what an Ignition configuration says",
+		Long: `Make this package-based host what an Ignition configuration says: packages,
+users and their keys, directories, files, links and systemd units. What the
+configuration points to is fetched first. Disks and the boot loader are refused.
+
+Applied twice, the second run has nothing to do. A run that is cut, by a power
+failure say, is finished by the next.`,
+		Example: `  # show what would change
+  holdfast-agent apply --ignition worker.ign --dry-run
+
+  # what the first boot does
+  holdfast-agent apply --ignition /etc/holdfast/ignition.json --first-boot
+
+  # apply a configuration to a living host and start its units
+  holdfast-agent apply --ignition https://config.example.com/host.ign --start`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runApply(cmd.Context(), streams, flags)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.ignition, "ignition", defaultIgnition, "file or URL of the configuration, - for standard input")
+	f.StringVar(&flags.root, "root", "/", "directory that is the host's root; another than / is changed without starting anything in it")
+	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would change and change nothing")
+	f.BoolVar(&flags.firstBoot, "first-boot", false, "apply once: do nothing if an earlier run finished this configuration; starts units without waiting for them")
+	f.BoolVar(&flags.start, "start", false, "start enabled units and stop masked ones")
+	f.BoolVar(&flags.skipPackages, "skip-packages", false, "leave missing packages alone")
+	f.DurationVar(&flags.wait, "wait", apply.DefaultWait, "how long to wait for the servers that the configuration names")
+	return cmd
+}
+
+func runApply(ctx context.Context, streams command.Streams, flags applyFlags) error {
+	if flags.output != "text" && flags.output != "json" {
+		return &command.UsageError{Err: fmt.Errorf("--output %s: use text or json", flags.output)}
+	}
+	raw, err := readIgnition(streams.In, flags.ignition)
+	if err != nil {
+		return &command.UsageError{Err: err}
+	}
+	req := apply.Request{
+		Config: raw, FirstBoot: flags.firstBoot, Start: flags.start, DryRun: flags.dryRun, SkipPackages: flags.skipPackages,
+		Fetch: &apply.Fetcher{
+			Wait: flags.wait, Now: time.Now, Sleep: sleep,
+			Say: func(line string) { _, _ = fmt.Fprintln(streams.Err, line) },
+		},
+	}
+	if flags.output == "text" && !flags.dryRun {
+		req.OnStep = func(s plan.Step) { _, _ = fmt.Fprintf(streams.Out, "%s (%s)\n", s.ID, s.Why) }
+	}
+	res, err := apply.NewHost(flags.root).Apply(ctx, req)
+	if _, bad := errors.AsType[*apply.InputError](err); bad {
+		return &command.UsageError{Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	return showResult(streams.Out, res, flags)
+}
+
+// readIgnition returns a configuration's bytes. A URL becomes a configuration
+// that is replaced by what lies there, so that one way fetches both.
+func readIgnition(stdin io.Reader, source string) ([]byte, error) {
+	switch {
+	case source == "-":
+		return io.ReadAll(stdin)
+	case strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://"):
+		return json.Marshal(map[string]any{"ignition": map[string]any{
+			"version": "3.0.0", "config": map[string]any{"replace": map[string]any{"source": source}},
+		}})
+	default:
+		return os.ReadFile(source)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func showResult(out io.Writer, res apply.Result, flags applyFlags) error {
+	if flags.output == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(res)
+	}
+	var words strings.Builder
+	if flags.dryRun {
+		for _, s := range res.Steps {
+			words.WriteString(showStep(s))
+		}
+	}
+	for _, n := range res.Notes {
+		fmt.Fprintf(&words, "note: %s\n", n)
+	}
+	words.WriteString(summary(res))
+	_, err := io.WriteString(out, words.String())
+	return err
+}
+
+func showStep(s plan.Step) string {
+	out := fmt.Sprintf("%s (%s)\n", s.ID, s.Why)
+	for line := range strings.Lines(s.Diff) {
+		out += "    " + strings.TrimSuffix(line, "\n") + "\n"
+	}
+	return out
+}
+
+func summary(res apply.Result) string {
+	switch {
+	case res.Before:
+		return "nothing to do: an earlier run finished this first boot\n"
+	case len(res.Steps) == 0:
+		return "nothing to do\n"
+	case res.Applied:
+		return fmt.Sprintf("done, %d steps\n", len(res.Steps))
+	default:
+		return fmt.Sprintf("%d steps to take, nothing was changed\n", len(res.Steps))
+	}
+}

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/agent/install"
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// defaultRelease is where a host has its release.
+const defaultRelease = "/usr/share/holdfast/release"
+
+func newInstall(streams command.Streams) *cobra.Command {
+	release := defaultRelease
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Install this host into its cluster",
+		Long: `Install this host into the cluster that its Ignition names: unpack the release,
+start or join the control plane with kubeadm, connect the pod network. It may be
+cut off at any point and run again; what is done is not done twice. It goes on
+until the host is installed, since what it waits for may be another host.`,
+		Example: `  # what holdfast-install.service runs
+  holdfast-agent install`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := readSite()
+			if err != nil {
+				return err
+			}
+			return install.Run(cmd.Context(), install.Options{
+				Site: s, Release: release, Log: streams.Out, Now: time.Now,
+			})
+		},
+	}
+	cmd.Flags().StringVar(&release, "release", release, "directory of the release")
+	return cmd
+}
+
+// readSite reads what the host's Ignition said of the cluster.
+func readSite() (*site.Site, error) {
+	data, err := os.ReadFile(site.Path)
+	if err != nil {
+		return nil, fmt.Errorf("this host belongs to no cluster yet (run 'holdfast-agent apply' with its Ignition): %w", err)
+	}
+	s, err := site.Unmarshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", site.Path, err)
+	}
+	return s, nil
+}

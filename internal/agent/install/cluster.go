@@ -1,0 +1,152 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/cni"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// applyManifests brings the network and the cluster's objects into the API:
+// kinds first, then objects, then the status of those that have one.
+func (r *run) applyManifests(ctx context.Context) error {
+	if err := r.apply(ctx, "network"); err != nil {
+		return err
+	}
+	if err := r.apply(ctx, "manifests/crds"); err != nil {
+		return err
+	}
+	if _, err := r.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s",
+		"--filename", filepath.Join(renderhost.ManifestDir, "manifests/crds")); err != nil {
+		return err
+	}
+	if err := r.apply(ctx, "manifests"); err != nil {
+		return err
+	}
+	return r.apply(ctx, "manifests/status", "--subresource=status")
+}
+
+// apply applies the files of one manifest folder, without its subfolders. A
+// folder that is not there holds nothing.
+func (r *run) apply(ctx context.Context, folder string, flags ...string) error {
+	dir := filepath.Join(renderhost.ManifestDir, folder)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	args := append([]string{"apply", "--server-side", "--force-conflicts", "--field-manager=holdfast-install",
+		"--filename", dir}, flags...)
+	_, err := r.kubectl(ctx, args...)
+	return err
+}
+
+func (r *run) kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	return host.Run(ctx, host.Command("kubectl", append([]string{"--kubeconfig", adminKubeconfig}, args...)...))
+}
+
+// joinPodNetwork waits for this host's share of the pod network and connects
+// the container runtime to it.
+func (r *run) joinPodNetwork(ctx context.Context) error {
+	if r.Site.Config.Networking.NetworkType == "None" {
+		return nil
+	}
+	var lease cni.Lease
+	err := r.poll(ctx, 200*time.Millisecond, func(context.Context) (bool, string, error) {
+		data, err := os.ReadFile(cni.SubnetFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, "flannel has no lease for this host yet", nil
+		}
+		if err == nil {
+			lease, err = cni.ParseLease(data)
+		}
+		return err == nil, "", err
+	})
+	if err != nil {
+		return err
+	}
+	conf, err := cni.Conf(lease)
+	if err != nil {
+		return err
+	}
+	_, err = host.WriteFiles("/", []state.File{{Path: cni.ConfPath, Data: conf}})
+	return err
+}
+
+// waitControlPlanes waits until all control planes are ready, then tells the
+// cluster that bootstrapping is over.
+func (r *run) waitControlPlanes(ctx context.Context) error {
+	want := r.Site.Config.ControlPlaneReplicas()
+	err := r.waitNodes(ctx, "control planes", want, func(n state.Node) bool { return n.ControlPlane() })
+	if err != nil {
+		return err
+	}
+	manifest := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"bootstrap","namespace":"kube-system"},"data":{"status":"complete"}}`
+	_, err = host.Run(ctx, host.Cmd{Name: "kubectl", Args: []string{
+		"--kubeconfig", adminKubeconfig, "apply", "--server-side", "--field-manager=holdfast-install", "--filename", "-",
+	}, Stdin: strings.NewReader(manifest)})
+	return err
+}
+
+// waitCluster waits for every node of the configuration and for the cluster's
+// name service, which shows that pods run.
+func (r *run) waitCluster(ctx context.Context) error {
+	want := r.Site.Config.ControlPlaneReplicas() + r.Site.Config.ComputeReplicas()
+	if err := r.waitNodes(ctx, "nodes", want, func(state.Node) bool { return true }); err != nil {
+		return err
+	}
+	if r.Site.Config.Networking.NetworkType == "None" {
+		return nil
+	}
+	r.wait("waiting for the cluster's name service")
+	_, err := r.kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
+	return err
+}
+
+// waitReady waits until this host's own node is ready.
+func (r *run) waitReady(ctx context.Context) error {
+	return r.waitNodes(ctx, "this node", 1, func(n state.Node) bool { return n.Name == r.facts.NodeName })
+}
+
+// waitNodes waits until as many of the chosen nodes are ready and carry their
+// role labels.
+func (r *run) waitNodes(ctx context.Context, what string, want int, chosen func(state.Node) bool) error {
+	client, err := kube.Open(adminKubeconfig)
+	if err != nil {
+		return err
+	}
+	return r.poll(ctx, 500*time.Millisecond, func(ctx context.Context) (bool, string, error) {
+		nodes, err := client.Nodes(ctx)
+		if err != nil {
+			return false, "", err
+		}
+		ready := 0
+		var waiting []string
+		for _, n := range nodes {
+			switch {
+			case !chosen(n):
+			case n.Ready && n.HasRole():
+				ready++
+			default:
+				waiting = append(waiting, n.Name)
+			}
+		}
+		return ready >= want, describeNodes(what, ready, want, waiting), nil
+	})
+}
+
+func describeNodes(what string, ready, want int, waiting []string) string {
+	message := fmt.Sprintf("%s: %d of %d ready", what, ready, want)
+	if len(waiting) > 0 {
+		message += ", waiting for " + strings.Join(waiting, ", ")
+	}
+	return message
+}

@@ -1,0 +1,217 @@
+// Package install turns a host that has its Ignition into a member of its
+// cluster: it composes the release, kubeadm and the rendered configuration
+// into steps that can each be cut off at any point and run again.
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// CompletePath exists once a host is installed.
+const CompletePath = "/var/lib/holdfast/install/complete"
+
+// doneDir holds one empty file for each step that a host has behind it.
+const doneDir = "/var/lib/holdfast/install/done"
+
+// retryAfter is the pause before a failed step is tried again.
+const retryAfter = 3 * time.Second
+
+// Options are what an installation works with.
+type Options struct {
+	Site *site.Site
+	// Release is the directory of the release on this host.
+	Release string
+	Log     io.Writer
+	Now     func() time.Time
+}
+
+// run is one installation of this host.
+type run struct {
+	Options
+	*recorder
+	facts state.HostFacts
+	store *release.Store
+}
+
+// step is one thing to do. It must be safe to do again after it was cut off
+// anywhere.
+type step struct {
+	name string
+	do   func(context.Context) error
+	// always marks a step that prepares those after it in memory, or repairs
+	// what a reboot loses; it runs again even if it was done once.
+	always bool
+}
+
+// Run installs this host and returns when it is complete or the context ends.
+// A step that fails is tried again for as long as it takes: what it waits for
+// may be another host.
+func Run(ctx context.Context, o Options) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	r := &run{Options: o, recorder: &recorder{
+		path: state.ProgressPath, now: o.Now, log: o.Log,
+		p: state.Progress{Host: name, Role: o.Site.Role},
+	}}
+	report, err := newReporter(o.Site, name)
+	if err != nil {
+		return err
+	}
+	r.publish = report.publish
+	reporting, stop := context.WithCancel(ctx)
+	sent := make(chan struct{})
+	go func() { report.run(reporting); close(sent) }()
+	err = r.doAll(ctx)
+	stop()
+	<-sent
+	report.flush(ctx)
+	return err
+}
+
+func (r *run) doAll(ctx context.Context) error {
+	for _, s := range r.steps() {
+		if err := r.persist(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := host.WriteFileAtomic(CompletePath, nil, state.DefaultFileMode); err != nil {
+		return err
+	}
+	r.complete()
+	return nil
+}
+
+// steps lists what a role has to do, in order.
+func (r *run) steps() []step {
+	list := []step{
+		{name: "find own addresses", do: r.findAddresses, always: true},
+		{name: "open release", do: r.openRelease, always: true},
+	}
+	if r.Site.Role == state.RoleBootstrap {
+		list = append(list, step{name: "hold API VIP", do: r.holdVIP})
+	}
+	list = append(list, step{name: "unpack release", do: r.unpack}, step{name: "load images", do: r.loadImages})
+	switch r.Site.Role {
+	case state.RoleBootstrap:
+		return append(list,
+			step{name: "write certificates", do: r.writeCertificates},
+			step{name: "start control plane", do: r.kubeadmInit},
+			step{name: "apply manifests", do: r.applyManifests},
+			step{name: "join pod network", do: r.joinPodNetwork},
+			step{name: "wait for control planes", do: r.waitControlPlanes},
+			step{name: "wait for nodes", do: r.waitCluster})
+	case state.RoleMaster:
+		return append(list,
+			step{name: "write certificates", do: r.writeCertificates},
+			step{name: "join control plane", do: r.kubeadmJoin},
+			step{name: "join pod network", do: r.joinPodNetwork},
+			step{name: "wait until ready", do: r.waitReady})
+	default:
+		return append(list,
+			step{name: "join cluster", do: r.kubeadmJoin},
+			step{name: "join pod network", do: r.joinPodNetwork})
+	}
+}
+
+// persist does a step until it succeeds.
+func (r *run) persist(ctx context.Context, s step) error {
+	marker := filepath.Join(doneDir, filepath.Base(slug(s.name)))
+	if done(marker) && !s.always {
+		return nil
+	}
+	r.start(s.name)
+	for {
+		err := s.do(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil {
+			err = host.WriteFileAtomic(marker, nil, state.DefaultFileMode)
+		}
+		r.end(err)
+		if err == nil {
+			return nil
+		}
+		if err := sleep(ctx, retryAfter); err != nil {
+			return err
+		}
+		r.start(s.name)
+	}
+}
+
+func done(marker string) bool {
+	_, err := os.Stat(marker)
+	return err == nil
+}
+
+// started reports whether a step was begun before, in this run or an earlier
+// one, and records that it is begun now.
+func started(name string) (bool, error) {
+	path := filepath.Join(doneDir, slug(name)+".started")
+	_, err := os.Stat(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err == nil, err
+	}
+	return false, host.WriteFileAtomic(path, nil, state.DefaultFileMode)
+}
+
+func slug(name string) string {
+	out := []byte(name)
+	for i, c := range out {
+		if c == ' ' {
+			out[i] = '-'
+		}
+	}
+	return string(out)
+}
+
+// poll asks every interval until ready answers true. What ready says it waits
+// for is shown; its errors are too, since what is missing may be another host.
+func (r *run) poll(ctx context.Context, interval time.Duration, ready func(context.Context) (bool, string, error)) error {
+	for {
+		ok, waiting, err := ready(ctx)
+		if ok && err == nil {
+			return nil
+		}
+		if err != nil {
+			waiting = err.Error()
+		}
+		r.wait(waiting)
+		if err := sleep(ctx, interval); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+func (r *run) systemctl(ctx context.Context, args ...string) error {
+	_, err := host.Run(ctx, host.Command("systemctl", args...))
+	if err != nil {
+		return fmt.Errorf("units: %w", err)
+	}
+	return nil
+}

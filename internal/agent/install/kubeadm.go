@@ -1,0 +1,127 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Files of kubeadm on the host.
+const (
+	kubeadmConfig   = "/etc/holdfast/kubeadm.yaml"
+	adminKubeconfig = "/etc/kubernetes/admin.conf"
+	kubeletConfig   = "/etc/kubernetes/kubelet.conf"
+)
+
+// kubeadmInit starts the cluster on this host. kubeadm keeps certificates,
+// kubeconfigs and etcd data that it finds, so a second run after a crash goes
+// on; only its checks for a clean host have to be skipped then.
+func (r *run) kubeadmInit(ctx context.Context) error {
+	conf, err := kubeadm.Init(r.Site, r.facts)
+	if err != nil {
+		return err
+	}
+	if err := r.writeKubeadmConfig(conf); err != nil {
+		return err
+	}
+	if err := r.startKeepalived(); err != nil {
+		return err
+	}
+	again, err := started("start control plane")
+	if err != nil {
+		return err
+	}
+	args := []string{"init", "--config", kubeadmConfig}
+	if again {
+		args = append(args, "--ignore-preflight-errors=all")
+	}
+	return r.kubeadm(ctx, args...)
+}
+
+// kubeadmJoin joins this host. What an interrupted join left behind is taken
+// back first, its etcd member too.
+func (r *run) kubeadmJoin(ctx context.Context) error {
+	if r.joined(ctx) {
+		return nil
+	}
+	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts)
+	if err != nil {
+		return err
+	}
+	again, err := started("join")
+	if err != nil {
+		return err
+	}
+	if again {
+		if err := r.takeBackJoin(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.writeKubeadmConfig(conf); err != nil {
+		return err
+	}
+	return r.kubeadm(ctx, "join", "--config", kubeadmConfig)
+}
+
+// joined reports whether an earlier run joined this host completely: kubeadm's
+// last step labels the node, and a worker's is kubelet's own certificate.
+func (r *run) joined(ctx context.Context) bool {
+	if _, err := os.Stat(kubeletConfig); err != nil {
+		return false
+	}
+	if !r.Site.Role.ControlPlane() {
+		_, err := os.Stat("/var/lib/kubelet/pki/kubelet-client-current.pem")
+		return err == nil
+	}
+	out, err := host.Run(ctx, host.Command("kubectl", "--kubeconfig", adminKubeconfig, "--request-timeout=5s",
+		"get", "nodes", "--selector", "node-role.kubernetes.io/control-plane",
+		"--field-selector", "metadata.name="+r.facts.NodeName, "--output", "name"))
+	return err == nil && len(out) > 0
+}
+
+func (r *run) takeBackJoin(ctx context.Context) error {
+	if _, err := host.Run(ctx, host.Command("kubeadm", "reset", "--force")); err != nil {
+		return err
+	}
+	if r.Site.Role.ControlPlane() {
+		return r.writeCertificates(ctx)
+	}
+	return nil
+}
+
+func (r *run) writeKubeadmConfig(conf []byte) error {
+	_, err := host.WriteFiles("/", []state.File{{Path: kubeadmConfig, Data: conf, Mode: state.SecretFileMode}})
+	return err
+}
+
+func (r *run) kubeadm(ctx context.Context, args ...string) error {
+	_, err := host.Run(ctx, host.Cmd{Name: "kubeadm", Args: args, Stdout: r.Log})
+	if err != nil {
+		return fmt.Errorf("kubeadm: %w", err)
+	}
+	return nil
+}
+
+// startKeepalived lays down keepalived with the bootstrap's priority; kubelet
+// starts it, before any API server, as soon as kubeadm starts kubelet.
+func (r *run) startKeepalived() error {
+	instances := keepalived.Instances(keepalived.Site{
+		Cluster: r.Site.Config.Metadata.Name, VIPs: r.Site.Config.APIVIPs(),
+		Interface: r.facts.Interface, Own: r.facts.Addresses, Bootstrap: true,
+	})
+	if len(instances) == 0 {
+		return nil
+	}
+	files, err := keepalived.Files(instances, payload.Image("keepalived"))
+	if err != nil {
+		return err
+	}
+	_, err = host.WriteFiles("/", files)
+	return err
+}

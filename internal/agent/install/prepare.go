@@ -1,0 +1,162 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/release"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// findAddresses waits until the host has a name and its addresses.
+func (r *run) findAddresses(ctx context.Context) error {
+	networks, err := r.Site.MachineNetworks()
+	if err != nil {
+		return err
+	}
+	return r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
+		facts, err := observe.Host(networks, r.Site.VIPs())
+		r.facts = facts
+		return err == nil, "", err
+	})
+}
+
+func (r *run) openRelease(context.Context) error {
+	store, err := release.Open(r.Release)
+	if err != nil {
+		return fmt.Errorf("no release at %s: %w", r.Release, err)
+	}
+	r.store = store
+	return nil
+}
+
+// holdVIP puts the API VIPs on this host before anything can hold them by
+// VRRP, so that the other hosts reach the configuration server from the first
+// moment. keepalived takes them over as they are.
+func (r *run) holdVIP(context.Context) error {
+	if _, err := os.Stat(keepalived.PodPath); err == nil {
+		return nil // a re-run: keepalived decides
+	}
+	link, err := netlink.LinkByName(r.facts.Interface)
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", r.facts.Interface, err)
+	}
+	for _, vip := range r.Site.Config.APIVIPs() {
+		err := netlink.AddrAdd(link, &netlink.Addr{IPNet: hostRoute(vip), Flags: unix.IFA_F_NODAD})
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("hold VIP %s on %s: %w", vip, r.facts.Interface, err)
+		}
+	}
+	return nil
+}
+
+func hostRoute(a netip.Addr) *net.IPNet {
+	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
+}
+
+// unpack puts the release's host files in place and starts what they bring.
+func (r *run) unpack(ctx context.Context) error {
+	if _, err := r.store.UnpackHost(ctx, "/"); err != nil {
+		return err
+	}
+	conf, err := renderhost.Containerd(r.facts)
+	if err != nil {
+		return err
+	}
+	// Debian's podman brings a bridge of its own; the first pods would land on
+	// it before the cluster's network is there.
+	if err := os.Remove("/etc/cni/net.d/87-podman-bridge.conflist"); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if _, err := host.WriteFiles("/", []state.File{{Path: renderhost.ContainerdPath, Data: conf}}); err != nil {
+		return err
+	}
+	if err := r.systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	units := []string{"start", renderhost.ContainerdUnit}
+	if r.Site.Role.ControlPlane() {
+		units = append(units, renderhost.AgentUnit)
+	}
+	return r.systemctl(ctx, units...)
+}
+
+// nodeImages run on every node, controlPlaneImages on control planes besides.
+var (
+	nodeImages         = []string{"pause", "kube-proxy", "coredns", "flannel"}
+	controlPlaneImages = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "keepalived"}
+)
+
+func (r *run) images() []string {
+	if r.Site.Role.ControlPlane() {
+		return append(append([]string{}, nodeImages...), controlPlaneImages...)
+	}
+	return nodeImages
+}
+
+// loadImages hands the role's images to containerd. An image that it knows
+// already is not sent again.
+func (r *run) loadImages(ctx context.Context) error {
+	have, err := host.Run(ctx, host.Command("ctr", "-n", "k8s.io", "images", "ls", "-q"))
+	if err != nil {
+		return err
+	}
+	known := strings.Fields(string(have))
+	var missing []string
+	for _, name := range r.images() {
+		if !contains(known, payload.Image(name)) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	read, write := io.Pipe()
+	go func() { write.CloseWithError(r.store.WriteImageArchive(write, missing...)) }()
+	_, err = host.Run(ctx, host.Cmd{
+		Name: "ctr", Args: []string{"-n", "k8s.io", "images", "import", "--local", "-"}, Stdin: read,
+	})
+	return errors.Join(err, read.Close())
+}
+
+func contains(list []string, want string) bool {
+	for _, s := range list {
+		if s == want {
+			return true
+		}
+	}
+	return false
+}
+
+// writeCertificates lays the authorities where kubeadm looks for them; it
+// makes every other certificate from these.
+func (r *run) writeCertificates(context.Context) error {
+	id := r.Site.Identity
+	const dir = "/etc/kubernetes/pki/"
+	_, err := host.WriteFiles("/", []state.File{
+		{Path: dir + "ca.crt", Data: []byte(id.KubernetesCA.Cert)},
+		{Path: dir + "ca.key", Data: []byte(id.KubernetesCA.Key), Mode: state.SecretFileMode},
+		{Path: dir + "front-proxy-ca.crt", Data: []byte(id.FrontProxyCA.Cert)},
+		{Path: dir + "front-proxy-ca.key", Data: []byte(id.FrontProxyCA.Key), Mode: state.SecretFileMode},
+		{Path: dir + "etcd/ca.crt", Data: []byte(id.EtcdCA.Cert)},
+		{Path: dir + "etcd/ca.key", Data: []byte(id.EtcdCA.Key), Mode: state.SecretFileMode},
+		{Path: dir + "sa.pub", Data: []byte(id.ServiceSigner.Cert)},
+		{Path: dir + "sa.key", Data: []byte(id.ServiceSigner.Key), Mode: state.SecretFileMode},
+	})
+	return err
+}

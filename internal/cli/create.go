@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/installer"
+)
+
+func newCreate(streams command.Streams) *cobra.Command {
+	create := &cobra.Command{
+		Use:   "create",
+		Short: "Make the files that a site is installed from",
+		Long: `Make the files that a site is installed from, out of install-config.yaml in the
+install directory. Keys are generated once and kept there, so a second run gives
+the same bytes; keep the directory as you would keep the keys of the site.`,
+	}
+	for _, target := range createTargets {
+		create.AddCommand(newCreateTarget(streams, target))
+	}
+	return create
+}
+
+// createTarget is one thing that can be made.
+type createTarget struct {
+	name, short, long string
+	make              func(*installer.Installer) ([]string, error)
+}
+
+var createTargets = []createTarget{
+	{
+		name: "manifests", short: "Write the cluster's objects, to look at or to change",
+		long: `Write the objects that the new cluster will hold into manifests/ and network/.
+Whoever changes them there gets what they changed: ignition-configs uses the
+files as they stand.`,
+		make: (*installer.Installer).Manifests,
+	},
+	{
+		name: "ignition-configs", short: "Write an Ignition for each role",
+		long: `Write bootstrap.ign for the host that starts the cluster, master.ign and
+worker.ign for the others, auth/kubeconfig and metadata.json. master.ign and
+worker.ign hold a secret that opens the configuration server for one day.`,
+		make: (*installer.Installer).IgnitionConfigs,
+	},
+	{
+		name: "single-node-ignition-config", short: "Write the Ignition of a single control plane",
+		long: `Write bootstrap-in-place-for-live-iso.ign for a single control plane that is
+installed in place, and worker.ign with which workers join it, on the first day
+or later.`,
+		make: (*installer.Installer).SingleNodeIgnitionConfig,
+	},
+}
+
+func newCreateTarget(streams command.Streams, target createTarget) *cobra.Command {
+	dir := "."
+	cmd := &cobra.Command{
+		Use: target.name, Short: target.short, Long: target.long,
+		Example: fmt.Sprintf("  holdfast create %s --dir store-17", target.name),
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			wrote, err := target.make(&installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader})
+			if _, bad := errors.AsType[*installer.InputError](err); bad {
+				return &command.UsageError{Err: err}
+			}
+			if err != nil {
+				return err
+			}
+			return reportWritten(streams, dir, wrote)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", dir, "install directory, which holds install-config.yaml")
+	return cmd
+}
+
+func reportWritten(streams command.Streams, dir string, wrote []string) error {
+	if len(wrote) == 0 {
+		_, err := fmt.Fprintf(streams.Out, "%s is up to date\n", dir)
+		return err
+	}
+	for _, path := range wrote {
+		if _, err := fmt.Fprintln(streams.Out, filepath.Clean(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
