@@ -6,6 +6,8 @@ import "github.com/spf13/cobra"
 func commands(streams Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newRelease(streams),
+		newCreate(streams),
+		newLab(streams),
 		newVersion(streams),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/host"
 )
@@ -133,6 +134,9 @@ func addAddress(nl *netlink.Handle, link netlink.Link, p netip.Prefix) error {
 		IP:   p.Addr().AsSlice(),
 		Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()),
 	}}
+	if p.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD // usable at once
+	}
 	if err := nl.AddrReplace(link, addr); err != nil {
 		return fmt.Errorf("add address %s to %s: %w", p, link.Attrs().Name, err)
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // nicsUp gives a host its links, addresses and default routes, as a site's
@@ -129,20 +131,16 @@ func flushAddresses(nl *netlink.Handle, link netlink.Link, keep ...netip.Addr) e
 	}
 	for _, a := range list {
 		ip, _ := netip.AddrFromSlice(a.IP)
-		if !containsAddr(keep, ip.Unmap()) {
-			err = errors.Join(err, nl.AddrDel(link, &a))
+		if slices.Contains(keep, ip.Unmap()) {
+			continue
+		}
+		// A secondary address goes with its primary one, and those of IPv6
+		// with the link.
+		if delErr := nl.AddrDel(link, &a); !errors.Is(delErr, unix.EADDRNOTAVAIL) {
+			err = errors.Join(err, delErr)
 		}
 	}
 	return err
-}
-
-func containsAddr(list []netip.Addr, a netip.Addr) bool {
-	for _, b := range list {
-		if a == b {
-			return true
-		}
-	}
-	return false
 }
 
 func flushNeighbours(nl *netlink.Handle) error {

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/lab"
+)
+
+// defaultLab is the lab that a command means when none is named.
+const defaultLab = "lab"
+
+// labRoot is the directory of all labs: HOLDFAST_LABS, else the default.
+func labRoot() string {
+	if dir := os.Getenv("HOLDFAST_LABS"); dir != "" {
+		return dir
+	}
+	return lab.DefaultRoot
+}
+
+func newLab(streams Streams) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "lab",
+		Short: "A whole site on this machine: bring it up, look at it, break it, throw it away",
+		Long: `A lab is a whole site on this machine: hosts that are system containers with
+networks and BMCs of their own, installed by the same installer that a real
+site uses. It needs root, leaves the machine's own network alone, and 'lab down'
+leaves nothing behind.`,
+		Example: `  holdfast lab up                          two control planes, ready to use
+  holdfast lab up --name edge --control-planes 1 --workers 2
+  holdfast lab kubectl -- get nodes
+  holdfast lab fault power-cut cp-2
+  holdfast lab status
+  holdfast lab down`,
+	}
+	name := group.PersistentFlags().String("name", envOr("HOLDFAST_LAB", defaultLab), "name of the lab (or HOLDFAST_LAB)")
+	for _, add := range []func(Streams, *string) *cobra.Command{
+		newLabUp, newLabDown, newLabStatus, newLabList, newLabKubectl, newLabShell, newLabExec,
+		newLabLogs, newLabPower, newLabFault, newLabKubeconfig, newLabDaemon,
+	} {
+		group.AddCommand(add(streams, name))
+	}
+	return group
+}
+
+func envOr(key, fallback string) string {
+	if v := os.Getenv(key); v != "" {
+		return v
+	}
+	return fallback
+}
+
+// openLab opens a lab and makes sure that its daemon runs.
+func openLab(cmd *cobra.Command, name string) (*lab.Lab, *lab.Client, error) {
+	b, err := lab.Open(labRoot(), name)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := b.EnsureDaemon(cmd.Context(), lab.SelfLauncher)
+	return b, c, err
+}

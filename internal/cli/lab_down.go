@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/lab"
+)
+
+func newLabDown(streams Streams, name *string) *cobra.Command {
+	all := false
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Remove a lab without a trace",
+		Long: `Remove a lab: its hosts and their disks, networks, mounts, processes and files,
+and put kernel settings back that its hosts changed. Also clears a lab that was
+only half made. Built images stay in the cache.`,
+		Example: `  holdfast lab down
+  holdfast lab down --all`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			names := []string{*name}
+			if all {
+				var err error
+				if names, err = lab.List(labRoot()); err != nil {
+					return err
+				}
+			}
+			for _, n := range names {
+				if err := lab.Down(cmd.Context(), labRoot(), n); err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintf(streams.Err, "lab %s is gone\n", n); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "remove every lab")
+	return cmd
+}
+
+func newLabList(streams Streams, _ *string) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the labs on this machine", Args: cobra.NoArgs,
+		Example: "  holdfast lab list -o json",
+		RunE: func(*cobra.Command, []string) error {
+			names, err := lab.List(labRoot())
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return printJSON(streams.Out, names)
+			}
+			for _, n := range names {
+				if _, err := fmt.Fprintln(streams.Out, n); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	outputFlag(cmd, &output)
+	return cmd
+}

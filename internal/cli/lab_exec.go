@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/holdfast/holdfast/internal/lab"
+)
+
+func newLabShell(streams Streams, name *string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "shell HOST",
+		Short:   "Open a shell on a host",
+		Example: "  holdfast lab shell cp-1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return execOnHost(cmd.Context(), streams, *name, args[0], []string{"bash", "-l"})
+		},
+	}
+}
+
+func newLabExec(streams Streams, name *string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "exec HOST -- COMMAND...",
+		Short:   "Run a command on a host",
+		Example: "  holdfast lab exec cp-1 -- systemctl --failed",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return execOnHost(cmd.Context(), streams, *name, args[0], args[1:])
+		},
+	}
+}
+
+func newLabLogs(streams Streams, name *string) *cobra.Command {
+	var unit string
+	follow, lines := false, "200"
+	cmd := &cobra.Command{
+		Use:   "logs HOST",
+		Short: "Show the journal of a host",
+		Example: `  holdfast lab logs cp-1 -u kubelet -f
+  holdfast lab logs cp-2 --lines all`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			line := []string{"journalctl", "--no-pager", "--lines", lines}
+			if unit != "" {
+				line = append(line, "--unit", unit)
+			}
+			if follow {
+				line = append(line, "--follow")
+			}
+			return execOnHost(cmd.Context(), streams, *name, args[0], line)
+		},
+	}
+	cmd.Flags().StringVarP(&unit, "unit", "u", "", "only of this unit")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as lines come")
+	cmd.Flags().StringVar(&lines, "lines", lines, "how many of the last lines, or all")
+	return cmd
+}
+
+func execOnHost(ctx context.Context, streams Streams, name, hostName string, line []string) error {
+	b, err := lab.Open(labRoot(), name)
+	if err != nil {
+		return err
+	}
+	h, ok := b.Layout.Host(hostName)
+	if !ok {
+		return &UsageError{Err: fmt.Errorf("host %q: lab %s has no such host (see 'holdfast lab status')", hostName, name)}
+	}
+	return b.Exec(ctx, h, line, lab.ExecStreams{In: streams.In, Out: streams.Out, Err: streams.Err, TTY: isTerminal(streams.In) && isTerminal(streams.Out)})
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func newLabKubectl(streams Streams, name *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl -- ARGS...",
+		Short: "Run kubectl against a lab's cluster, through its API address",
+		Example: `  holdfast lab kubectl -- get nodes -o wide
+  holdfast lab kubectl -- -n kube-system get pods`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, c, err := openLab(cmd, *name)
+			if err != nil {
+				return err
+			}
+			return b.Kubectl(cmd.Context(), c, args, lab.ExecStreams{In: streams.In, Out: streams.Out, Err: streams.Err})
+		},
+	}
+}
+
+func newLabKubeconfig(streams Streams, name *string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "kubeconfig",
+		Short:   "Print the path of a kubeconfig that works from this machine",
+		Example: "  export KUBECONFIG=$(holdfast lab kubeconfig)",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, c, err := openLab(cmd, *name)
+			if err != nil {
+				return err
+			}
+			path, err := b.WriteKubeconfig(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(streams.Out, path+"\n")
+			return err
+		},
+	}
+}

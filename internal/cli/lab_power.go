@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/lab"
+)
+
+// powerActions describes what can be done to a host's power.
+const powerActions = `  on        press the power button of a host that is off
+  cut       pull the plug of the host; its BMC stays
+  reset     cut and switch on again
+  shutdown  ask the host to end, as the power button does
+  ac-loss   no mains power: host and BMC are gone
+  ac-back   mains power is back; the host stays off`
+
+func newLabPower(streams Streams, name *string) *cobra.Command {
+	bmc := false
+	cmd := &cobra.Command{
+		Use:   "power HOST ACTION",
+		Short: "Switch a host, by hand or through its BMC",
+		Long: "Switch a host. The actions are:\n\n" + powerActions + `
+
+With --bmc the action is a Redfish reset type, such as ForceOff, and goes to
+the host's BMC over the fencing network.`,
+		Example: `  holdfast lab power cp-2 cut
+  holdfast lab power cp-2 on
+  holdfast lab power --bmc cp-2 ForceRestart`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, c, err := openLab(cmd, *name)
+			if err != nil {
+				return err
+			}
+			h, ok := b.Layout.Host(args[0])
+			if !ok {
+				return &UsageError{Err: fmt.Errorf("host %q: lab %s has no such host (see 'holdfast lab status')", args[0], *name)}
+			}
+			if bmc {
+				return b.Reset(cmd.Context(), h, args[1])
+			}
+			if err := c.Power(cmd.Context(), lab.PowerRequest{Host: h.Name, Action: lab.PowerAction(args[1])}); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(streams.Err, "%s: %s done\n", h.Name, args[1])
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&bmc, "bmc", false, "send a Redfish reset type to the host's BMC")
+	return cmd
+}

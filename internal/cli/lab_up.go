@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/installer"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/release"
+)
+
+// labUpFlags are the flags of `lab up`.
+type labUpFlags struct {
+	spec     lab.Spec
+	families string
+	platform string
+	release  string
+	agent    string
+	timeout  time.Duration
+}
+
+func newLabUp(streams Streams, name *string) *cobra.Command {
+	var f labUpFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring a lab up, or finish bringing it up",
+		Long: `Bring a lab up: write its install-config.yaml, make each host's Ignition with the
+installer, switch the hosts on through their BMCs and wait until every host is
+installed. Run again it finishes what was interrupted; on a lab that is up it
+does nothing.`,
+		Example: `  holdfast lab up
+  holdfast lab up --control-planes 1 --workers 2
+  holdfast lab up --name v6 --families v6 --post-delay 0s
+  holdfast lab up --bare      hosts without Kubernetes, for a look at the lab itself`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.spec.Name = *name
+			return runLabUp(cmd.Context(), streams, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.spec.ControlPlanes, "control-planes", 2, "control-plane hosts: 1, 2, 3 or 5")
+	flags.IntVar(&f.spec.Workers, "workers", 0, "worker hosts")
+	flags.StringVar(&f.families, "families", "v4", "address families, the primary one first: v4, v6, v4,v6 or v6,v4")
+	flags.StringVar(&f.platform, "platform", "", "none or baremetal (default none for one control plane, else baremetal)")
+	flags.DurationVar(&f.spec.POSTDelay, "post-delay", lab.DefaultPOSTDelay, "how long a host tests itself before it boots")
+	flags.BoolVar(&f.spec.Bare, "bare", false, "boot the hosts without installing anything")
+	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: where 'holdfast release build' puts it)")
+	flags.StringVar(&f.agent, "agent", "", "holdfast-agent for the hosts (default: beside this program)")
+	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long to wait for the hosts")
+	return cmd
+}
+
+func runLabUp(ctx context.Context, streams Streams, f labUpFlags) error {
+	options, err := f.options()
+	if err != nil {
+		return &UsageError{Err: err}
+	}
+	if err := lab.CheckTools(); err != nil {
+		return err
+	}
+	if err := f.locate(&options); err != nil {
+		return err
+	}
+	cache, err := release.CacheDir()
+	if err != nil {
+		return err
+	}
+	builder := &lab.Builder{
+		Root: labRoot(), Cache: cache, Packages: hostPackages(options.Spec),
+		Installer: siteInstaller{}, Launch: lab.SelfLauncher, Log: streams.Err,
+	}
+	b, c, err := builder.Up(ctx, options)
+	if err != nil || options.Spec.Bare {
+		return err
+	}
+	return waitForLab(ctx, streams, b, c, f.timeout)
+}
+
+// options are the checked flags.
+func (f labUpFlags) options() (lab.Options, error) {
+	families, err := lab.ParseFamilies(f.families)
+	if err != nil {
+		return lab.Options{}, err
+	}
+	spec := f.spec
+	spec.Families, spec.Platform = families, lab.Platform(f.platform)
+	spec = spec.WithDefaults()
+	return lab.Options{Spec: spec}, spec.Validate()
+}
+
+// locate finds the release and the agent that the hosts get.
+func (f labUpFlags) locate(o *lab.Options) error {
+	if o.Spec.Bare && f.agent == "" && f.release == "" {
+		return nil
+	}
+	var err error
+	if o.Agent, err = locateAgent(f.agent); err != nil {
+		return err
+	}
+	o.Release, err = locateRelease(f.release)
+	return err
+}
+
+func locateAgent(given string) (string, error) {
+	if given == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		given = filepath.Join(filepath.Dir(self), "holdfast-agent")
+	}
+	if _, err := os.Stat(given); err != nil {
+		return "", fmt.Errorf("agent for the hosts: %w: build it beside holdfast (make build), or name it with --agent", err)
+	}
+	return filepath.Abs(given)
+}
+
+func locateRelease(given string) (string, error) {
+	if given == "" {
+		cache, err := release.CacheDir()
+		if err != nil {
+			return "", err
+		}
+		given = filepath.Join(cache, "release")
+	}
+	if _, err := os.Stat(filepath.Join(given, "index.json")); err != nil {
+		return "", fmt.Errorf("release payload: %w: build it (make release), or name it with --release", err)
+	}
+	return filepath.Abs(given)
+}
+
+// hostPackages are what the hosts need from Debian.
+func hostPackages(s lab.Spec) []string {
+	if s.ControlPlanes == 2 {
+		return payload.HostPackages(payload.ExtensionTwoNodeHA)
+	}
+	return payload.HostPackages()
+}
+
+// siteInstaller is the installer that a person runs too.
+type siteInstaller struct{}
+
+// IgnitionConfigs implements lab.Installer.
+func (siteInstaller) IgnitionConfigs(_ context.Context, dir string, _ []byte) error {
+	_, err := (&installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader}).IgnitionConfigs()
+	return err
+}

@@ -1,0 +1,370 @@
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestALabOnThisMachine(t *testing.T) {
+	needLab(t)
+	before := trace(t)
+	t.Run("lab", func(t *testing.T) {
+		r := startReal(t)
+		for _, test := range []struct {
+			name string
+			run  func(*real)
+		}{
+			{"hosts reach each other on both networks and families", testReach},
+			{"a command has its streams and its exit status", testExec},
+			{"a BMC answers on the fencing network alone", testBMCReach},
+			{"the root namespace cannot reach a host", testNoRouteOutside},
+			{"up again changes nothing", testUpAgain},
+			{"another lab of the same name is refused", testOtherOptions},
+			{"a host is silent once its power is cut", testPowerCut},
+			{"what a host wrote survives a power cut, what it ran does not", testDiskSurvives},
+			{"a host that powers itself off is off", testShutdown},
+			{"a host that restarts itself comes back", testReboot},
+			{"the BMC switches its host", testRedfish},
+			{"without mains host and BMC are gone", testACLoss},
+			{"a pulled cable is seen on both ends", testLinkDown},
+			{"one direction is dropped, the other passes", testDrop},
+			{"some packets are lost", testLoss},
+			{"packets come late and whole", testDelay},
+			{"a process is stopped, goes on, and is killed", testProcess},
+			{"a disk is full for etcd alone", testDiskFull},
+			{"a disk is slow", testSlowDisk},
+			{"a quirk of the BMC is thrown", testQuirk},
+			{"a killed daemon is replaced, with hosts and faults as they were", testDaemonKilled},
+		} {
+			t.Run(test.name, func(t *testing.T) { test.run(r.in(t)) })
+		}
+		if err := os.WriteFile("/proc/sys/kernel/panic", []byte("10"), 0); err != nil { // as kubelet does
+			t.Error(err)
+		}
+	})
+	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(trace(t), "\n")); diff != "" {
+		t.Errorf("the lab left something behind:\n%s", diff)
+	}
+}
+
+// in is the lab for a subtest.
+func (r *real) in(t *testing.T) *real {
+	copied := *r
+	copied.t = t
+	return &copied
+}
+
+func testReach(r *real) {
+	for _, to := range []string{"10.98.0.12", "fd98::12", "10.99.0.12", "fd99::12", "10.98.0.1", "fd98::1"} {
+		r.works("cp-1", ping+to)
+	}
+}
+
+func testExec(r *real) {
+	h, _ := r.lab.Layout.Host("cp-1")
+	var out bytes.Buffer
+	err := r.lab.Exec(r.t.Context(), h, []string{"sh", "-c", "read word; echo got $word; exit 7"}, ExecStreams{In: strings.NewReader("this\n"), Out: &out, Err: &out})
+	if code, ok := errors.AsType[*ExitError](err); !ok || code.Code != 7 || out.String() != "got this\n" {
+		r.t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+const redfishRoot = "curl --silent --insecure --fail --max-time 3 --output /dev/null "
+
+func testBMCReach(r *real) {
+	r.works("cp-1", redfishRoot+"https://10.99.0.112/redfish/v1/")
+	r.works("cp-1", redfishRoot+"'https://[fd99::112]/redfish/v1/'")
+	r.fails("cp-1", "ip route replace 10.99.0.112 via 10.98.0.1 dev eth0 && "+strings.Replace(redfishRoot, "3", "1", 1)+"https://10.99.0.112/redfish/v1/")
+	r.works("cp-1", "ip route del 10.99.0.112")
+}
+
+func testNoRouteOutside(r *real) {
+	if out, err := r.sh("cp-1", ping+"192.0.2.1"); err == nil {
+		r.t.Errorf("a host reaches the machine's network: %s", out)
+	}
+}
+
+func testUpAgain(r *real) {
+	before := r.status("cp-1")
+	r.up()
+	if after := r.status("cp-1"); before.PID != after.PID {
+		r.t.Errorf("host was restarted: %+v, before %+v", after, before)
+	}
+}
+
+func testOtherOptions(r *real) {
+	_, _, err := r.builder().Prepare(r.t.Context(), Options{Spec: Spec{Name: realName, ControlPlanes: 1, Bare: true}})
+	if err == nil || !strings.Contains(err.Error(), "lab down --name selftest") {
+		r.t.Errorf("got %v", err)
+	}
+}
+
+func testPowerCut(r *real) {
+	r.inject(Fault{Kind: FaultPowerCut, Host: "cp-2"})
+	if _, err := r.inSwitch("ip neigh flush dev machine0; ping -c1 -W1 10.98.0.12"); err == nil {
+		r.t.Error("a dead host answers")
+	}
+	if out, _ := r.inSwitch("ip neigh show nud all to 10.98.0.12"); strings.Contains(out, "lladdr") {
+		r.t.Errorf("a dead host answers ARP: %s", out)
+	}
+	if st := r.status("cp-2"); st.Power != PowerOff || st.BMC != "off" || st.MachineLink {
+		r.t.Errorf("status: %+v", st)
+	}
+	r.works("cp-1", redfishRoot+"https://10.99.0.112/redfish/v1/")
+	r.clear()
+	r.booted("cp-2")
+	r.works("cp-1", ping+"10.98.0.12")
+	r.works("cp-1", ping+"fd98::12")
+}
+
+func testDiskSurvives(r *real) {
+	r.works("cp-2", `echo kept >/var/lib/etcd/a; echo kept >/root/a; echo lost >/run/a
+		ip link add cni0 type bridge; ip addr add 10.98.0.77/24 dev eth0; nft add table inet left; systemd-run --unit=left sleep 1000`)
+	r.power("cp-2", ActionReset)
+	r.booted("cp-2")
+	r.works("cp-2", "test -s /var/lib/etcd/a && test -s /root/a && ! test -e /run/a")
+	r.works("cp-2", "! ip link show cni0 && ! nft list table inet left && ! pgrep sleep && ! ip addr show eth0 | grep -w 10.98.0.77")
+}
+
+func testShutdown(r *real) {
+	r.inject(Fault{Kind: FaultShutdown, Host: "cp-2"})
+	r.eventually("cp-2 is off", func() bool { st := r.status("cp-2"); return st.Power == PowerOff && st.BMC == "off" })
+	r.fails("cp-1", ping+"10.98.0.12")
+	r.clear()
+	r.booted("cp-2")
+}
+
+func testReboot(r *real) {
+	before := r.status("cp-2")
+	_, _ = r.sh("cp-2", "systemctl reboot")
+	r.eventually("cp-2 restarts", func() bool { st := r.status("cp-2"); return st.Power == PowerOn && st.PID != before.PID })
+	r.booted("cp-2")
+	r.works("cp-1", ping+"10.98.0.12")
+}
+
+func testRedfish(r *real) {
+	h, _ := r.lab.Layout.Host("cp-2")
+	if err := r.lab.Reset(r.t.Context(), h, "ForceOff"); err != nil {
+		r.t.Fatal(err)
+	}
+	r.eventually("cp-2 is off", func() bool { return r.status("cp-2").Power == PowerOff })
+	if err := r.lab.PowerOn(r.t.Context(), h); err != nil {
+		r.t.Fatal(err)
+	}
+	r.booted("cp-2")
+	// The identity of the machine is the same to its BMC and to itself.
+	out, err := r.sh("cp-2", ". /etc/default/holdfast-agent; cat $HOLDFAST_DMI_DIR/product_uuid")
+	if err != nil || out != h.UUID {
+		r.t.Errorf("the host says %q (%v), want %s", out, err, h.UUID)
+	}
+}
+
+func testACLoss(r *real) {
+	r.inject(Fault{Kind: FaultACLoss, Host: "cp-2"})
+	r.fails("cp-1", ping+"10.98.0.12")
+	r.fails("cp-1", ping+"10.99.0.112")
+	h, _ := r.lab.Layout.Host("cp-2")
+	if err := r.client.Power(r.t.Context(), PowerRequest{Host: h.Name, Action: ActionOn}); err == nil {
+		r.t.Error("a host without mains was switched on")
+	}
+	r.clear()
+	r.booted("cp-2")
+	r.works("cp-1", ping+"10.98.0.12")
+	r.works("cp-1", redfishRoot+"https://10.99.0.112/redfish/v1/")
+}
+
+func testLinkDown(r *real) {
+	r.inject(Fault{Kind: FaultLinkDown, Host: "cp-2"})
+	r.works("cp-2", "grep -qx 0 /sys/class/net/eth0/carrier")
+	r.fails("cp-1", ping+"10.98.0.12")
+	r.works("cp-1", ping+"10.99.0.12")
+	r.power("cp-2", ActionReset) // a cable stays pulled across a boot
+	r.booted("cp-2")
+	r.fails("cp-1", ping+"10.98.0.12")
+	r.clear()
+	r.eventually("the cable is back", func() bool { _, err := r.sh("cp-1", ping+"10.98.0.12"); return err == nil })
+}
+
+// send passes a word from one host to another over UDP, one way, and reports
+// whether it came. Neighbours are fixed, since ARP needs both ways.
+func (r *real) send(from, to string) bool {
+	a, _ := r.lab.Layout.Host(from)
+	b, _ := r.lab.Layout.Host(to)
+	r.works(from, "ip neigh replace "+b.Machine.addrs()[0].String()+" lladdr "+b.Machine.MAC+" dev eth0 nud permanent")
+	r.works(to, "ip neigh replace "+a.Machine.addrs()[0].String()+" lladdr "+a.Machine.MAC+" dev eth0 nud permanent")
+	r.works(to, "rm -f /tmp/got; systemd-run --quiet --collect --unit=receive sh -c 'timeout 2 socat -u UDP-RECV:5000 CREATE:/tmp/got'")
+	r.eventually("the receiver listens", func() bool { _, err := r.sh(to, "ss -lun | grep -q :5000"); return err == nil })
+	r.works(from, "for i in 1 2 3; do echo word | socat - UDP-SENDTO:"+b.Machine.addrs()[0].String()+":5000; done")
+	r.eventually("the receiver ends", func() bool { _, err := r.sh(to, "ss -lun | grep -q :5000"); return err != nil })
+	_, err := r.sh(to, "grep -q word /tmp/got")
+	r.works(from, "ip neigh flush all nud permanent")
+	r.works(to, "ip neigh flush all nud permanent")
+	return err == nil
+}
+
+func testDrop(r *real) {
+	for direction, want := range map[string][2]bool{DirectionIn: {true, false}, DirectionOut: {false, true}} {
+		r.inject(Fault{Kind: FaultDrop, Host: "cp-2", Direction: direction})
+		got := [2]bool{r.send("cp-2", "cp-1"), r.send("cp-1", "cp-2")}
+		if got != want {
+			r.t.Errorf("drop %s on cp-2: sent from it %t, sent to it %t", direction, got[0], got[1])
+		}
+		r.works("cp-2", "grep -qx 1 /sys/class/net/eth0/carrier")
+		r.clear()
+	}
+	if !r.send("cp-2", "cp-1") || !r.send("cp-1", "cp-2") {
+		r.t.Error("after clear packets are still dropped")
+	}
+}
+
+// answered counts how many of 100 pings come back.
+func (r *real) answered() int {
+	out, _ := r.sh("cp-1", "ping -q -c100 -i0.01 -W1 10.98.0.12 | awk '/received/{print $4}'")
+	n, err := strconv.Atoi(out)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+func testLoss(r *real) {
+	r.inject(Fault{Kind: FaultLoss, Host: "cp-2", Percent: 30})
+	// 30 % each way: 49 of 100 on average.
+	if n := r.answered(); n < 20 || n > 80 {
+		r.t.Errorf("%d of 100 packets came back", n)
+	}
+	r.clear()
+	if n := r.answered(); n != 100 {
+		r.t.Errorf("after clear %d of 100 packets came back", n)
+	}
+}
+
+func (r *real) roundTrip() time.Duration {
+	out, err := r.sh("cp-1", "ping -q -c5 -i0.05 10.98.0.12 | awk -F/ '/rtt/{print $5}'")
+	ms, convErr := strconv.ParseFloat(out, 64)
+	if err = errors.Join(err, convErr); err != nil {
+		r.t.Fatalf("%s: %v", out, err)
+	}
+	return time.Duration(ms * float64(time.Millisecond))
+}
+
+func testDelay(r *real) {
+	r.inject(Fault{Kind: FaultDelay, Host: "cp-2", Delay: 50 * time.Millisecond})
+	if rtt := r.roundTrip(); rtt < 100*time.Millisecond || rtt > 300*time.Millisecond {
+		r.t.Errorf("round trip takes %s, want a little over 100ms", rtt)
+	}
+	// Large segments and unfinished checksums must get through whole.
+	r.works("cp-2", "rm -f /tmp/big; systemd-run --quiet --collect --unit=big socat -u TCP-LISTEN:5001 CREATE:/tmp/big")
+	r.eventually("the receiver listens", func() bool { _, err := r.sh("cp-2", "ss -ltn | grep -q :5001"); return err == nil })
+	r.works("cp-1", "head -c 2000000 /dev/urandom >/tmp/big; timeout 15 socat -u OPEN:/tmp/big TCP:10.98.0.12:5001")
+	r.eventually("all bytes are there", func() bool { out, _ := r.sh("cp-2", "stat -c %s /tmp/big"); return out == "2000000" })
+	one, _ := r.sh("cp-1", "sha256sum </tmp/big")
+	two, _ := r.sh("cp-2", "sha256sum </tmp/big")
+	if one != two {
+		r.t.Errorf("sent %s, came %s", one, two)
+	}
+	r.clear()
+	if rtt := r.roundTrip(); rtt > 20*time.Millisecond {
+		r.t.Errorf("after clear a round trip takes %s", rtt)
+	}
+}
+
+func testProcess(r *real) {
+	state := func() string { out, _ := r.sh("cp-2", "ps -o state= -C sleep"); return out }
+	r.works("cp-2", "systemd-run --quiet --collect --unit=victim sleep 1000")
+	r.eventually("the victim sleeps", func() bool { return state() == "S" })
+	r.inject(Fault{Kind: FaultProcessStop, Host: "cp-2", Process: "sleep"})
+	r.eventually("the victim is stopped", func() bool { return state() == "T" })
+	r.clear()
+	r.eventually("the victim goes on", func() bool { return state() == "S" })
+	r.inject(Fault{Kind: FaultProcessKill, Host: "cp-2", Process: "sleep"})
+	r.eventually("the victim is dead", func() bool { return state() == "" })
+	if err := r.client.Inject(r.t.Context(), Fault{Kind: FaultProcessKill, Host: "cp-2", Process: "sleep"}); err == nil {
+		r.t.Error("killing nothing succeeded")
+	}
+}
+
+func testDiskFull(r *real) {
+	write := "head -c 100000 /dev/zero >/var/lib/etcd/test && sync /var/lib/etcd/test"
+	r.works("cp-1", write)
+	r.inject(Fault{Kind: FaultDiskFull, Host: "cp-1"})
+	r.fails("cp-1", "rm -f /var/lib/etcd/test2; head -c 100000 /dev/zero >/var/lib/etcd/test2 && sync /var/lib/etcd/test2")
+	r.works("cp-1", "head -c 100000 /dev/zero >/root/test")
+	r.works("cp-2", write)
+	r.clear()
+	r.works("cp-1", write)
+}
+
+// syncTime is how long five small writes with fsync take.
+func (r *real) syncTime() time.Duration {
+	script := "s=$(date +%s%N); for i in 1 2 3 4 5; do dd if=/dev/zero of=/var/lib/etcd/slow bs=4k count=1 conv=fsync status=none; done; e=$(date +%s%N); echo $((e-s))"
+	out, err := r.sh("cp-1", script)
+	ns, convErr := strconv.ParseInt(out, 10, 64)
+	if err = errors.Join(err, convErr); err != nil {
+		r.t.Fatalf("%s: %v", out, err)
+	}
+	return time.Duration(ns)
+}
+
+func testSlowDisk(r *real) {
+	r.inject(Fault{Kind: FaultSlowDisk, Host: "cp-1", Delay: 300 * time.Millisecond})
+	if d := r.syncTime(); d < 600*time.Millisecond {
+		r.t.Errorf("five fsyncs take %s under stalls of 300ms", d)
+	}
+	r.clear()
+	if d := r.syncTime(); d > 2*time.Second {
+		r.t.Errorf("after clear five fsyncs take %s", d)
+	}
+}
+
+func testQuirk(r *real) {
+	h, _ := r.lab.Layout.Host("cp-2")
+	r.inject(Fault{Kind: FaultBMC, Host: "cp-2", Quirk: "auth-status", Value: "503"})
+	if err := r.lab.Reset(r.t.Context(), h, "ForceOff"); err == nil || !strings.Contains(err.Error(), "503") {
+		r.t.Errorf("got %v", err)
+	}
+	r.clear()
+	if err := r.lab.Reset(r.t.Context(), h, "Nmi"); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func testDaemonKilled(r *real) {
+	r.inject(Fault{Kind: FaultDelay, Host: "cp-2", Delay: 50 * time.Millisecond})
+	before, err := r.client.Status(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
+		r.t.Fatal(err)
+	}
+	r.eventually("the daemon is gone", func() bool { _, err := r.client.Status(r.t.Context()); return err != nil })
+	if _, err := r.lab.EnsureDaemon(r.t.Context(), testLauncher); err != nil {
+		r.t.Fatal(err)
+	}
+	after, err := r.client.Status(r.t.Context())
+	if err != nil || after.PID == before.PID {
+		r.t.Fatalf("the daemon is process %d (%v)", after.PID, err)
+	}
+	after.PID = before.PID
+	for i := range after.Hosts { // when it was taken over, not when it booted
+		after.Hosts[i].Since = before.Hosts[i].Since
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		r.t.Errorf("after a restart of the daemon:\n%s", diff)
+	}
+	if rtt := r.roundTrip(); rtt < 100*time.Millisecond {
+		r.t.Errorf("round trip takes %s: the delay is lost", rtt)
+	}
+	r.clear()
+	r.power("cp-2", ActionCut)
+	r.fails("cp-1", ping+"10.98.0.12")
+}
