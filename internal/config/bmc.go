@@ -38,7 +38,7 @@ const systemsPath = "/redfish/v1/Systems/"
 var (
 	errBMCForm     = errors.New("must be a URL such as https://10.0.0.5/redfish/v1/Systems/1")
 	errBMCUserinfo = errors.New("must not hold a user name or password: they have fields of their own")
-	errBMCIPMI     = errors.New("IPMI is not supported: give the Redfish URL, https://...")
+	errBMCIPMI     = errors.New("must be the Redfish URL, https://...: IPMI is not supported")
 	errBMCPlain    = errors.New("must use https: the password would cross the network in clear")
 	errBMCScheme   = errors.New("must begin with https:// or a Redfish form of it (redfish+https://, idrac-redfish+https://, ilo5-redfish+https://)")
 	errBMCQuery    = errors.New("must not have a query or fragment")

@@ -229,8 +229,8 @@ func isBareWord(val *yaml.Node) bool {
 }
 
 func holdsSecret(t reflect.Type) bool {
-	for i := range t.NumField() {
-		if t.Field(i).Type == reflect.TypeFor[Secret]() {
+	for f := range t.Fields() {
+		if f.Type == reflect.TypeFor[Secret]() {
 			return true
 		}
 	}
@@ -272,8 +272,8 @@ func unknownField(path *field.Path, name string, t reflect.Type) *field.Error {
 			"an arbiter host is not supported; two control planes take controlPlane.fencing, or use three control planes")
 	}
 	var names []string
-	for i := range t.NumField() {
-		names = append(names, jsonName(t.Field(i)))
+	for f := range t.Fields() {
+		names = append(names, jsonName(f))
 	}
 	slices.Sort(names)
 	detail := "unknown field; there are no fields here"

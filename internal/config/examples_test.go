@@ -56,9 +56,9 @@ func fieldNames(t reflect.Type) []string {
 		return nil
 	}
 	var out []string
-	for i := range t.NumField() {
-		out = append(out, jsonName(t.Field(i)))
-		out = append(out, fieldNames(t.Field(i).Type)...)
+	for f := range t.Fields() {
+		out = append(out, jsonName(f))
+		out = append(out, fieldNames(f.Type)...)
 	}
 	return out
 }

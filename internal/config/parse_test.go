@@ -254,3 +254,12 @@ func noSecretsInError(t testing.TB, name string, err error) {
 		noSecrets(t, name, s)
 	}
 }
+
+func BenchmarkParse(b *testing.B) {
+	data := validConfigs(b)["dual"]
+	for b.Loop() {
+		if _, err := Parse(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

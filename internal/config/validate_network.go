@@ -168,14 +168,14 @@ func (v *validator) families(root *field.Path, nets networks) {
 }
 
 func (v *validator) onePerFamily(list []network) {
-	seen := map[Family]bool{}
+	var seen []Family
 	for _, n := range list {
 		f := familyOf(n.prefix.Addr())
-		if seen[f] {
+		if slices.Contains(seen, f) {
 			v.add(field.Invalid(n.path, n.prefix.String(), fmt.Sprintf(
 				"is a second %s network; one of each family is supported", f)))
 		}
-		seen[f] = true
+		seen = append(seen, f)
 	}
 }
 

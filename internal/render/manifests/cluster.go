@@ -35,17 +35,17 @@ func kind(name string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: name}
 }
 
-func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+func meta() metav1.ObjectMeta { return metav1.ObjectMeta{Name: clusterName} }
 
 func dns(c *config.InstallConfig) *configv1.DNS {
 	return &configv1.DNS{
-		TypeMeta: kind("DNS"), ObjectMeta: meta(clusterName),
+		TypeMeta: kind("DNS"), ObjectMeta: meta(),
 		Spec: configv1.DNSSpec{BaseDomain: c.ClusterDomain()},
 	}
 }
 
 func featureGate(t topology.Topology) *configv1.FeatureGate {
-	out := &configv1.FeatureGate{TypeMeta: kind("FeatureGate"), ObjectMeta: meta(clusterName)}
+	out := &configv1.FeatureGate{TypeMeta: kind("FeatureGate"), ObjectMeta: meta()}
 	out.Spec.FeatureSet = t.FeatureSet
 	details := configv1.FeatureGateDetails{Version: payload.Version}
 	custom := &configv1.CustomFeatureGates{}
@@ -69,7 +69,7 @@ func featureGate(t topology.Topology) *configv1.FeatureGate {
 
 func infrastructure(c *config.InstallConfig, t topology.Topology) *configv1.Infrastructure {
 	out := &configv1.Infrastructure{
-		TypeMeta: kind("Infrastructure"), ObjectMeta: meta(clusterName),
+		TypeMeta: kind("Infrastructure"), ObjectMeta: meta(),
 		Status: configv1.InfrastructureStatus{
 			InfrastructureName:     InfrastructureName(c),
 			APIServerURL:           "https://api." + c.ClusterDomain() + ":6443",
@@ -86,7 +86,8 @@ func infrastructure(c *config.InstallConfig, t topology.Topology) *configv1.Infr
 		out.Spec.PlatformSpec.BareMetal, status.BareMetal = bareMetal(c)
 	}
 	out.Spec.PlatformSpec.Type, status.Type = platform, platform
-	out.Status.Platform, out.Status.PlatformStatus = platform, status
+	out.Status.PlatformStatus = status
+	out.Status.Platform = platform //nolint:staticcheck // deprecated, and older tools read only this
 	return out
 }
 
@@ -111,12 +112,11 @@ func bareMetal(c *config.InstallConfig) (*configv1.BareMetalPlatformSpec, *confi
 		spec.MachineNetworks = append(spec.MachineNetworks, configv1.CIDR(n.CIDR))
 	}
 	status.MachineNetworks = slices.Clone(spec.MachineNetworks)
-	// The singular fields are deprecated, and older tools read only them.
 	if len(status.APIServerInternalIPs) > 0 {
-		status.APIServerInternalIP = status.APIServerInternalIPs[0]
+		status.APIServerInternalIP = status.APIServerInternalIPs[0] //nolint:staticcheck // as above
 	}
 	if len(status.IngressIPs) > 0 {
-		status.IngressIP = status.IngressIPs[0]
+		status.IngressIP = status.IngressIPs[0] //nolint:staticcheck // as above
 	}
 	return spec, status
 }
@@ -138,14 +138,14 @@ func InfrastructureName(c *config.InstallConfig) string {
 
 func ingress(c *config.InstallConfig, t topology.Topology) *configv1.Ingress {
 	return &configv1.Ingress{
-		TypeMeta: kind("Ingress"), ObjectMeta: meta(clusterName),
+		TypeMeta: kind("Ingress"), ObjectMeta: meta(),
 		Spec:   configv1.IngressSpec{Domain: "apps." + c.ClusterDomain()},
 		Status: configv1.IngressStatus{DefaultPlacement: t.DefaultPlacement},
 	}
 }
 
 func network(c *config.InstallConfig) *configv1.Network {
-	out := &configv1.Network{TypeMeta: kind("Network"), ObjectMeta: meta(clusterName)}
+	out := &configv1.Network{TypeMeta: kind("Network"), ObjectMeta: meta()}
 	n := c.Networking
 	for _, entry := range n.ClusterNetwork {
 		out.Spec.ClusterNetwork = append(out.Spec.ClusterNetwork,
@@ -161,13 +161,13 @@ func network(c *config.InstallConfig) *configv1.Network {
 
 func scheduler(t topology.Topology) *configv1.Scheduler {
 	return &configv1.Scheduler{
-		TypeMeta: kind("Scheduler"), ObjectMeta: meta(clusterName),
+		TypeMeta: kind("Scheduler"), ObjectMeta: meta(),
 		Spec: configv1.SchedulerSpec{MastersSchedulable: t.MastersSchedulable},
 	}
 }
 
 func proxy(c *config.InstallConfig) *configv1.Proxy {
-	out := &configv1.Proxy{TypeMeta: kind("Proxy"), ObjectMeta: meta(clusterName)}
+	out := &configv1.Proxy{TypeMeta: kind("Proxy"), ObjectMeta: meta()}
 	if c.AdditionalTrustBundle != "" {
 		out.Spec.TrustedCA.Name = trustBundleName
 	}

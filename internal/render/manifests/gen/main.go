@@ -19,11 +19,11 @@ var variants = []string{"-SelfManagedHA-CustomNoUpgrade", "-CustomNoUpgrade", ""
 func main() {
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: gen SOURCE DESTINATION")
-		os.Exit(2)
+		os.Exit(2) //nolint:forbidigo // this is main
 	}
 	if err := run(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // this is main
 	}
 }
 
