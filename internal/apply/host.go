@@ -77,7 +77,7 @@ func owner(info fs.FileInfo) (uid, gid int) {
 
 // mkdir makes a directory durably, and its parents with mode 0755.
 func mkdir(path string, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // parents of a host's directories are open to all
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if err := os.Mkdir(path, mode); err != nil {
@@ -100,7 +100,7 @@ func remove(path string) error {
 // replace makes something beside path and renames it over path.
 func replace(path string, place func(tmp string) error) error {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // parents of a host's links are open to all
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	tmp := filepath.Join(dir, "."+filepath.Base(path)+".holdfast")

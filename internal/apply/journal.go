@@ -111,7 +111,7 @@ func (h *Host) lock() (func(), error) {
 // privateDir makes the directory of the state, closed to others; what is
 // above it belongs to everybody's state.
 func privateDir(dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // /var/lib and below are open to all
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
