@@ -9,7 +9,7 @@ import (
 )
 
 // defaultLab is the lab that a command means when none is named.
-const defaultLab = "lab"
+const defaultLab = "default"
 
 // labRoot is the directory of all labs: HOLDFAST_LABS, else the default.
 func labRoot() string {

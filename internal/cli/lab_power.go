@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/redfish"
 )
 
 // powerActions describes what can be done to a host's power.
@@ -39,7 +40,7 @@ the host's BMC over the fencing network.`,
 				return &UsageError{Err: fmt.Errorf("host %q: lab %s has no such host (see 'holdfast lab status')", args[0], *name)}
 			}
 			if bmc {
-				return b.Reset(cmd.Context(), h, args[1])
+				return b.Reset(cmd.Context(), h, redfish.ResetType(args[1]))
 			}
 			if err := c.Power(cmd.Context(), lab.PowerRequest{Host: h.Name, Action: lab.PowerAction(args[1])}); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,18 +124,22 @@ func locateAgent(given string) (string, error) {
 	return filepath.Abs(given)
 }
 
+// locateRelease looks where 'holdfast release build' puts a release: below the
+// working directory, or beside the folder that this program lies in.
 func locateRelease(given string) (string, error) {
+	places := []string{given}
 	if given == "" {
-		cache, err := release.CacheDir()
-		if err != nil {
-			return "", err
+		places = []string{releaseDir}
+		if self, err := os.Executable(); err == nil {
+			places = append(places, filepath.Join(filepath.Dir(self), "..", filepath.Base(releaseDir)))
 		}
-		given = filepath.Join(cache, "release")
 	}
-	if _, err := os.Stat(filepath.Join(given, "index.json")); err != nil {
-		return "", fmt.Errorf("release payload: %w: build it (make release), or name it with --release", err)
+	for _, dir := range places {
+		if _, err := os.Stat(filepath.Join(dir, "index.json")); err == nil {
+			return filepath.Abs(dir)
+		}
 	}
-	return filepath.Abs(given)
+	return "", fmt.Errorf("no release payload in %s: build it (make release), or name it with --release", strings.Join(places, " or "))
 }
 
 // hostPackages are what the hosts need from Debian.

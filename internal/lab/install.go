@@ -1,25 +1,18 @@
 package lab
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
+	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-// redfishTimeout bounds one request to a BMC.
-const redfishTimeout = 20 * time.Second
 
 // writeSite makes the site's files: the install configuration, and by the
 // installer the Ignition of each role.
@@ -65,36 +58,26 @@ func (b *Lab) handOut() error {
 }
 
 // PowerOn switches a host on through its BMC, as a person at a site would.
-func (b *Lab) PowerOn(ctx context.Context, h Host) error { return b.Reset(ctx, h, "On") }
+func (b *Lab) PowerOn(ctx context.Context, h Host) error { return b.Reset(ctx, h, redfish.ResetOn) }
 
 // Reset asks a host's BMC for a reset over the fencing network.
-func (b *Lab) Reset(ctx context.Context, h Host, kind string) error {
-	ns := namespace(b.Layout.Switch())
-	client := &http.Client{
-		Timeout: redfishTimeout,
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return ns.dial(ctx, network, addr)
-			},
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a lab's BMC signs its own
-			DisableKeepAlives: true,
-		},
-	}
-	body := bytes.NewReader(fmt.Appendf(nil, `{"ResetType":%q}`, kind))
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.BMC.URL()+"/Actions/ComputerSystem.Reset", body)
+func (b *Lab) Reset(ctx context.Context, h Host, kind redfish.ResetType) error {
+	address, err := config.ParseBMCAddress(h.BMC.URL())
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.SetBasicAuth(h.BMC.Username, h.BMC.Password)
-	resp, err := client.Do(req)
+	c, err := redfish.Open(ctx, redfish.Endpoint{
+		Address: address, Username: h.BMC.Username, Password: config.Secret(h.BMC.Password),
+		InsecureSkipVerify: true, // a lab's BMC signs its own certificate
+		DialContext:        namespace(b.Layout.Switch()).dial,
+		UUID:               h.UUID, Serial: h.Serial,
+	})
 	if err != nil {
 		return fmt.Errorf("BMC of %s: %w", h.Name, err)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return fmt.Errorf("BMC of %s: reset %s: %s: %s", h.Name, kind, resp.Status, bytes.TrimSpace(said))
+	defer c.Close()
+	if err := c.Reset(ctx, kind); err != nil {
+		return fmt.Errorf("BMC of %s: %w", h.Name, err)
 	}
 	return nil
 }

@@ -32,6 +32,10 @@ func (b *Lab) EnsureDaemon(ctx context.Context, launch Launcher) (*Client, error
 	if _, err := c.Status(ctx); err == nil {
 		return c, nil
 	}
+	if !namespace(b.Layout.Switch()).exists() {
+		name := b.Layout.Spec.Name
+		return nil, fmt.Errorf("lab %s is only half made, or this machine was restarted: finish it by 'holdfast lab up --name %[1]s' as before, or remove it by 'holdfast lab down --name %[1]s'", name)
+	}
 	pid, err := host.StartDetached(launch(b), b.file(daemonLog))
 	if err != nil {
 		return nil, fmt.Errorf("start the lab daemon: %w", err)

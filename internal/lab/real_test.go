@@ -178,18 +178,39 @@ func (r *real) inSwitch(script string) (string, error) {
 
 const ping = "ping -c1 -W1 "
 
-// trace is everything that a lab could leave on the machine.
-func trace(t *testing.T) string {
+// traceOfAll lists what no lab may change: the machine's own network.
+const traceOfAll = `ip -o link | cut -d: -f2; ip -o addr | awk '{print $2,$4}'; ip route; ip -6 route | grep -v expires; nft list ruleset
+for f in net/ipv4/ip_forward net/ipv6/conf/all/forwarding; do echo $f $(cat /proc/sys/$f); done
+ls /run/netns 2>/dev/null | grep selftest; podman ps -a --format '{{.Names}}' | grep selftest; grep selftest /proc/mounts; losetup -a | grep selftest; true`
+
+// traceOfOne lists what a lab leaves if it is the only one.
+const traceOfOne = `ls /run/netns 2>/dev/null; ls -d /run/netns 2>/dev/null
+cut -d' ' -f1,2,3 /proc/mounts | grep -v /tmp/; losetup -a | cut -d: -f1,3
+podman ps -a --format '{{.Names}}'; podman volume ls -q; podman network ls -q
+ps -eo args | grep -E 'conmon|/sbin/init|^/proc/self/exe' | grep -v -e grep -e defunct
+for f in vm/overcommit_memory kernel/panic kernel/panic_on_oops kernel/pid_max; do echo $f $(cat /proc/sys/$f); done`
+
+// trace is everything that a lab could leave on the machine. While other labs
+// come and go, only what is certainly not theirs can be told.
+func trace(t *testing.T, alone bool) string {
 	t.Helper()
-	script := `ip -o link | cut -d: -f2; ip -o addr | awk '{print $2,$4}'; ip route; ip -6 route | grep -v expires; nft list ruleset
-ls /run/netns 2>/dev/null; ls -d /var/lib/holdfast 2>/dev/null
-cut -d' ' -f1,2,3 /proc/mounts | grep -v /tmp/bash_jobs; losetup -a | cut -d: -f1,3
-podman ps -a --format '{{.Names}} {{.Labels}}'; podman volume ls -q; podman network ls -q
-ps -eo args | grep -E 'conmon|/sbin/init|lab daemon' | grep -v -e grep -e defunct
-for f in vm/overcommit_memory kernel/panic kernel/panic_on_oops kernel/pid_max net/ipv4/ip_forward net/ipv6/conf/all/forwarding; do echo $f $(cat /proc/sys/$f); done`
+	script := traceOfAll
+	if alone {
+		script += "\n" + traceOfOne
+	}
 	out, err := host.Run(t.Context(), host.Command("sh", "-c", script))
-	if err != nil {
+	if err != nil && host.ExitCode(err) < 0 {
 		t.Fatal(err)
 	}
 	return string(out)
+}
+
+// otherLabs counts the containers of other labs.
+func otherLabs(t *testing.T) int {
+	t.Helper()
+	out, err := podman(t.Context(), "ps", "--all", "--quiet", "--filter", "label="+containerLabel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(strings.Fields(string(out)))
 }
