@@ -22,7 +22,7 @@ import (
 // markerFile remembers, on a host, which files came from the release. It
 // spares reading hundreds of megabytes to find that nothing changed, and
 // tells which files an update must remove.
-const markerFile = "usr/lib/holdfast/release-files.json"
+const markerFile = "var/lib/holdfast/release-files.json"
 
 // marker is the content of markerFile.
 type marker struct {
@@ -95,8 +95,8 @@ func readMarker(root string) (marker, error) {
 	if err != nil {
 		return m, err
 	}
-	if json.Unmarshal(data, &m) != nil {
-		return marker{}, nil // damaged: look at every file again
+	if err := json.Unmarshal(data, &m); err != nil {
+		m = marker{} // damaged, it knows nothing: every file is looked at again
 	}
 	return m, nil
 }

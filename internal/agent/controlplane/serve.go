@@ -1,5 +1,85 @@
 package controlplane
 
-import "context"
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
 
-func (r *run) serveConfig(ctx context.Context) error { <-ctx.Done(); return nil }
+	"github.com/holdfast/holdfast/internal/configserver"
+	"github.com/holdfast/holdfast/internal/installer"
+	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/keys"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// drainTime is how long requests under way may take when the server stops.
+const drainTime = 5 * time.Second
+
+// serveConfig serves the configuration of joining hosts on every address, so
+// also on a VIP that this host holds now or later.
+func (r *run) serveConfig(ctx context.Context) error {
+	handler := configserver.New(configserver.Options{
+		Render: func(role state.Role, version string) ([]byte, error) {
+			return installer.RoleIgnition(r.Site, role, nil, version)
+		},
+		Verify: func(token string, role state.Role, now time.Time) error {
+			return jointoken.Verify(r.Site.Identity.JoinKey, token, role, now)
+		},
+		ReadToken: r.Site.Identity.ProgressToken,
+		Now:       r.Now,
+		Logf:      r.logf,
+	})
+	certificate := &serving{run: r}
+	server := configserver.NewServer(handler, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate.get() },
+	})
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(site.ConfigServerPort))
+	if err != nil {
+		return fmt.Errorf("configuration server: %w", err)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.ServeTLS(listener, "", "") }()
+	select {
+	case err := <-stopped:
+		return fmt.Errorf("configuration server: %w", err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("stop configuration server: %w", err)
+	}
+	return nil
+}
+
+// serving keeps the server's certificate, which it makes itself, and makes a
+// new one when two thirds of its life are over.
+type serving struct {
+	*run
+	mu    sync.Mutex
+	made  time.Time
+	ready *tls.Certificate
+}
+
+func (s *serving) get() (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Now()
+	if s.ready != nil && now.Sub(s.made) < keys.ServingLifetime*2/3 && !now.Before(s.made) {
+		return s.ready, nil
+	}
+	made, err := keys.Serving(s.Site, s.facts.Addresses, now)
+	if err != nil {
+		return nil, err
+	}
+	s.made, s.ready = now, &made
+	return s.ready, nil
+}
