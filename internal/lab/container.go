@@ -75,7 +75,8 @@ func (b *Lab) hostMounts(h Host) []string {
 	return mounts
 }
 
-// createContainer makes a host's container unless it exists.
+// createContainer makes a host's container unless it exists, and whatever of
+// its directory is missing.
 func (b *Lab) createContainer(ctx context.Context, h Host, image string) error {
 	if err := b.prepareHostDir(h); err != nil {
 		return err
@@ -85,13 +86,22 @@ func (b *Lab) createContainer(ctx context.Context, h Host, image string) error {
 			return err
 		}
 	}
-	if _, err := podman(ctx, "container", "exists", h.Container); err == nil {
-		return nil
+	if !containerExists(ctx, h) {
+		// A killed holdfast may have left a podman behind that is making it.
+		if _, err := podman(ctx, b.createArgs(h, image)...); err != nil && !containerExists(ctx, h) {
+			return fmt.Errorf("create host %s: %w", h.Name, err)
+		}
 	}
-	if _, err := podman(ctx, b.createArgs(h, image)...); err != nil {
-		return fmt.Errorf("create host %s: %w", h.Name, err)
+	st, err := inspect(ctx, h)
+	if err != nil || st.Status != "created" {
+		return err // it has booted before, and its resolv.conf is its own
 	}
 	return b.writeResolvConf(ctx, h)
+}
+
+func containerExists(ctx context.Context, h Host) bool {
+	_, err := podman(ctx, "container", "exists", h.Container)
+	return err == nil
 }
 
 // writeResolvConf gives a host its first resolv.conf, as DHCP would. It is a

@@ -35,14 +35,24 @@ func Down(ctx context.Context, root, name string) error {
 	if err := b.endDaemon(ctx); err != nil {
 		return err
 	}
-	err := errors.Join(removeContainers(ctx, name), unmountBelow(dir), removeNamespaces(name))
-	if err != nil {
+	if err := clean(ctx, root, name); err != nil {
 		return fmt.Errorf("lab %s is only partly removed; run the command again: %w", name, err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	return errors.Join(restoreMachine(root), tidy(root))
+}
+
+// clean removes everything of a lab whose daemon does not run. The files go
+// by one rename first: a lab half of whose files are gone must not pass for a
+// lab.
+func clean(ctx context.Context, root, name string) error {
+	dir, gone := filepath.Join(root, name), filepath.Join(root, "."+name+".gone")
+	if err := errors.Join(removeContainers(ctx, name), unmountBelow(dir), removeNamespaces(name), os.RemoveAll(gone)); err != nil {
 		return err
 	}
-	return errors.Join(restoreMachine(root), tidy(root))
+	if err := os.Rename(dir, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(gone)
 }
 
 // tidy removes the directories that labs share once they are empty.

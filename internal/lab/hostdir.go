@@ -54,3 +54,20 @@ func (b *Lab) placeAgent(lib string) error {
 func (b *Lab) giveIgnition(h Host, data []byte) error {
 	return host.WriteFileAtomic(filepath.Join(b.hostDir(h), "lib", "ignition.json"), data, 0o600)
 }
+
+// emptyDir removes everything in the lab's directory, which stays and stays
+// locked.
+func (b *Lab) emptyDir() error {
+	if err := unmountBelow(b.Dir); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(b.Dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(b.Dir, e.Name())))
+	}
+	return errors.Join(errs...)
+}

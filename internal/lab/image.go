@@ -144,7 +144,16 @@ func (i Image) Ensure(ctx context.Context, cache string, log io.Writer) error {
 	if _, err := podman(ctx, "image", "exists", i.Ref()); err == nil {
 		return nil
 	}
-	archive := filepath.Join(cache, "hosts", i.Tag()+".tar")
+	dir := filepath.Join(cache, "hosts")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	release, err := waitLock(ctx, filepath.Join(dir, "lock"))
+	if err != nil {
+		return err
+	}
+	defer release()
+	archive := filepath.Join(dir, i.Tag()+".tar")
 	if !exists(archive) {
 		_, _ = fmt.Fprintf(log, "building the host image from %d packages (about a minute)\n", len(i.Packages))
 		if err := i.build(ctx, archive, log); err != nil {
@@ -161,8 +170,10 @@ func (i Image) Ensure(ctx context.Context, cache string, log io.Writer) error {
 // build makes the archive in a scratch directory beside it and renames it
 // into place, so that a killed build leaves no half of one.
 func (i Image) build(ctx context.Context, archive string, log io.Writer) error {
-	if err := os.MkdirAll(filepath.Dir(archive), 0o755); err != nil {
-		return err
+	// Whoever made these was killed: the lock is ours.
+	stale, _ := filepath.Glob(filepath.Join(filepath.Dir(archive), ".build.*")) // the pattern is valid
+	for _, dir := range stale {
+		_ = os.RemoveAll(dir)
 	}
 	scratch, err := os.MkdirTemp(filepath.Dir(archive), ".build.*")
 	if err != nil {

@@ -2,8 +2,15 @@ package lab
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +36,10 @@ func TestALabOnThisMachine(t *testing.T) {
 			{"a command has its streams and its exit status", testExec},
 			{"a BMC answers on the fencing network alone", testBMCReach},
 			{"the root namespace cannot reach a host", testNoRouteOutside},
+			{"names of the cluster resolve, others do not", testDNS},
+			{"the door on the loopback address leads to the API address", testDoor},
+			{"another lab lives beside it", testSecondLab},
+			{"logs of the hosts are collected", testCollect},
 			{"up again changes nothing", testUpAgain},
 			{"another lab of the same name is refused", testOtherOptions},
 			{"a host is silent once its power is cut", testPowerCut},
@@ -95,6 +106,71 @@ func testBMCReach(r *real) {
 func testNoRouteOutside(r *real) {
 	if out, err := r.sh("cp-1", ping+"192.0.2.1"); err == nil {
 		r.t.Errorf("a host reaches the machine's network: %s", out)
+	}
+}
+
+func testDNS(r *real) {
+	r.works("cp-1", "getent ahosts api.selftest.holdfast.test | grep -w 10.98.0.5 && getent ahosts api.selftest.holdfast.test | grep -w fd98::5")
+	r.works("cp-1", "getent ahostsv4 x.apps.selftest.holdfast.test | grep -w 10.98.0.6")
+	r.fails("cp-1", "getent hosts api-int.selftest.holdfast.test || getent hosts example.org")
+}
+
+func testDoor(r *real) {
+	r.works("cp-2", "ip addr add 10.98.0.5/32 dev eth0; systemd-run --quiet --collect --unit=api socat TCP-LISTEN:6443,fork SYSTEM:'read x; echo you said $x'")
+	r.eventually("the API listens", func() bool { _, err := r.sh("cp-2", "ss -ltn | grep -q :6443"); return err == nil })
+	s, err := r.lab.Look(r.t.Context(), r.client)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if got := strings.Join(s.VIPs["10.98.0.5"], " "); got != "cp-2" {
+		r.t.Errorf("status says that the VIP is held by %q", got)
+	}
+	conn, err := net.Dial("tcp", s.Daemon.API)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("hello\n")); err != nil {
+		r.t.Fatal(err)
+	}
+	said, err := io.ReadAll(conn)
+	if string(said) != "you said hello\n" {
+		r.t.Errorf("%q, %v", said, err)
+	}
+	r.works("cp-2", "systemctl stop api; ip addr del 10.98.0.5/32 dev eth0")
+}
+
+func testSecondLab(r *real) {
+	const name = "selftest2"
+	defer func() {
+		if err := Down(context.Background(), r.root, name); err != nil {
+			r.t.Error(err)
+		}
+	}()
+	b, c, err := r.builder().Up(r.t.Context(), Options{Spec: Spec{Name: name, ControlPlanes: 1, Bare: true}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	other := &real{t: r.t, root: r.root, lab: b, client: c}
+	other.booted("cp-1")
+	other.works("cp-1", ping+"10.98.0.1")
+	other.fails("cp-1", ping+"10.98.0.12")
+	if names, err := List(r.root); err != nil || !slices.Equal(names, []string{realName, name}) {
+		r.t.Errorf("labs: %v (%v)", names, err)
+	}
+}
+
+func testCollect(r *real) {
+	dir, reason, err := r.lab.Collect(r.t.Context(), r.client)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	journal, err := os.ReadFile(filepath.Join(dir, "cp-1", "journal.log"))
+	if err != nil || !bytes.Contains(journal, []byte("Reached target")) {
+		r.t.Errorf("journal of cp-1: %d bytes (%v)", len(journal), err)
+	}
+	if reason != "cp-1 boots" {
+		r.t.Errorf("likely reason: %q", reason)
 	}
 }
 
@@ -373,4 +449,32 @@ func testDaemonKilled(r *real) {
 	r.clear()
 	r.power("cp-2", ActionCut)
 	r.fails("cp-1", ping+"10.98.0.12")
+}
+
+func TestAnInterruptedUpIsFinishedByTheNextOne(t *testing.T) {
+	needLab(t)
+	r := &real{t: t, root: filepath.Join(t.TempDir(), "labs")}
+	t.Cleanup(func() {
+		if err := Down(context.Background(), r.root, realName); err != nil {
+			t.Error(err)
+		}
+	})
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 10 {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), upVariable+"="+r.root)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		after := time.Duration(random.IntN(1500)) * time.Millisecond
+		time.Sleep(after)
+		_ = cmd.Process.Kill() // it may have ended
+		state, _ := cmd.Process.Wait()
+		t.Logf("after %s: %s", after, state)
+	}
+	r.up()
+	r.works("cp-1", ping+"10.98.0.12")
+	r.works("cp-1", "getent ahostsv4 api.selftest.holdfast.test")
 }

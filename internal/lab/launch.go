@@ -25,6 +25,9 @@ func SelfLauncher(b *Lab) host.Cmd {
 // daemonPatience is how long a daemon may take to answer after its start.
 const daemonPatience = 30 * time.Second
 
+// rivalPatience is how long another daemon may take that was quicker.
+const rivalPatience = 2 * time.Second
+
 // EnsureDaemon returns a client to the lab's daemon, which it starts if none
 // answers.
 func (b *Lab) EnsureDaemon(ctx context.Context, launch Launcher) (*Client, error) {
@@ -42,21 +45,28 @@ func (b *Lab) EnsureDaemon(ctx context.Context, launch Launcher) (*Client, error
 	}
 	started, err := identify(pid)
 	if err != nil {
-		return nil, fmt.Errorf("the lab daemon ended at once; its last words: %s", b.daemonWords())
+		started = processID{} // it ended at once
 	}
-	for end := time.Now().Add(daemonPatience); time.Now().Before(end); {
+	return c, b.awaitDaemon(ctx, c, started)
+}
+
+// awaitDaemon waits for an answer. A daemon that ended at once may have found
+// another one that starts, so that is given a moment.
+func (b *Lab) awaitDaemon(ctx context.Context, c *Client, started processID) error {
+	end := time.Now().Add(daemonPatience)
+	for dead := false; time.Now().Before(end); {
 		if _, err := c.Status(ctx); err == nil {
-			return c, nil
+			return nil
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		if !started.running() {
-			break
+		if !dead && !started.running() {
+			dead, end = true, time.Now().Add(rivalPatience)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	return nil, fmt.Errorf("the lab daemon does not answer; its last words: %s", b.daemonWords())
+	return fmt.Errorf("the lab daemon does not answer; its last words: %s", b.daemonWords())
 }
 
 // daemonWords are the last lines of the daemon's log.

@@ -52,8 +52,8 @@ var errNoAC = errors.New("the machine has no mains power")
 func (m *machine) adopt(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := podman(ctx, "container", "exists", m.host.Container); err != nil {
-		return nil //nolint:nilerr // not made yet: it is off
+	if !containerExists(ctx, m.host) {
+		return nil // not made yet: it is off
 	}
 	st, err := inspect(ctx, m.host)
 	if err != nil || !st.Running {

@@ -17,7 +17,14 @@ import (
 // directory.
 const daemonVariable = "HOLDFAST_TEST_LAB_DAEMON"
 
+// upVariable makes the test binary bring a lab up, below the directory that
+// is its value.
+const upVariable = "HOLDFAST_TEST_LAB_UP"
+
 func TestMain(m *testing.M) {
+	if root := os.Getenv(upVariable); root != "" {
+		os.Exit(testUp(root))
+	}
 	if dir := os.Getenv(daemonVariable); dir != "" {
 		os.Exit(testDaemon(dir))
 	}
@@ -38,6 +45,18 @@ func testDaemon(dir string) int {
 	return 0
 }
 
+func testUp(root string) int {
+	u, err := testBuilder(root, os.Stderr)
+	if err == nil {
+		_, _, err = u.Up(context.Background(), Options{Spec: realSpec()})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
 func testLauncher(b *Lab) host.Cmd {
-	return host.Cmd{Name: "/proc/self/exe", Env: []string{daemonVariable + "=" + b.Dir}}
+	return host.Cmd{Name: "/proc/self/exe", Env: []string{daemonVariable + "=" + b.Dir, upVariable + "="}}
 }

@@ -1,12 +1,14 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,6 +68,21 @@ func lock(path string) (release func(), err error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return func() { _ = unix.Close(fd) }, nil
+}
+
+// waitLock takes a lock as soon as it is free.
+func waitLock(ctx context.Context, path string) (release func(), err error) {
+	for {
+		release, err := lock(path)
+		if !errors.Is(err, errLocked) {
+			return release, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 var errLocked = errors.New("locked by another process")

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,16 +44,25 @@ func needLab(t *testing.T) {
 	t.Skipf("no lab can run here: %v", err)
 }
 
+func testBuilder(root string, log io.Writer) (*Builder, error) {
+	cache, err := release.CacheDir()
+	return &Builder{
+		Root: root, Cache: cache, Launch: testLauncher, Log: log,
+		Packages: payload.HostPackages(payload.ExtensionTwoNodeHA),
+	}, err
+}
+
+func realSpec() Spec {
+	return Spec{Name: realName, ControlPlanes: 2, Families: []Family{V4, V6}, Bare: true}
+}
+
 func (r *real) builder() *Builder {
 	r.t.Helper()
-	cache, err := release.CacheDir()
+	u, err := testBuilder(r.root, r.t.Output())
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return &Builder{
-		Root: r.root, Cache: cache, Launch: testLauncher, Log: r.t.Output(),
-		Packages: payload.HostPackages(payload.ExtensionTwoNodeHA),
-	}
+	return u
 }
 
 func startReal(t *testing.T) *real {
@@ -69,9 +79,8 @@ func startReal(t *testing.T) *real {
 
 func (r *real) up() {
 	r.t.Helper()
-	options := Options{Spec: Spec{Name: realName, ControlPlanes: 2, Families: []Family{V4, V6}, Bare: true}}
 	var err error
-	if r.lab, r.client, err = r.builder().Up(r.t.Context(), options); err != nil {
+	if r.lab, r.client, err = r.builder().Up(r.t.Context(), Options{Spec: realSpec()}); err != nil {
 		r.t.Fatal(err)
 	}
 	for _, h := range r.lab.Layout.Hosts {

@@ -73,6 +73,16 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
+// String tells two specs apart, in words.
+func (s Spec) String() string {
+	words := fmt.Sprintf("%d control planes, %d workers, families %v, platform %s, POST delay %s",
+		s.ControlPlanes, s.Workers, s.Families, s.Platform, s.POSTDelay)
+	if s.Bare {
+		words += ", bare"
+	}
+	return words
+}
+
 // Validate returns every mistake of a spec with defaults, joined.
 func (s Spec) Validate() error {
 	return errors.Join(

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
 // Installer makes a site's Ignition: from the install configuration it writes
@@ -39,56 +40,88 @@ type Builder struct {
 // there stays, what is missing is made. A lab of the same name but other
 // options is an error.
 func (u *Builder) Prepare(ctx context.Context, o Options) (*Lab, *Client, error) {
-	if err := CheckTools(); err != nil {
+	b, c, release, err := u.prepare(ctx, o)
+	if err != nil {
 		return nil, nil, err
+	}
+	release()
+	return b, c, nil
+}
+
+// prepare is Prepare that keeps the lab locked.
+func (u *Builder) prepare(ctx context.Context, o Options) (b *Lab, c *Client, release func(), err error) {
+	if err := CheckTools(); err != nil {
+		return nil, nil, nil, err
 	}
 	image, err := HostImage("/", u.Packages)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	b, release, err := u.claim(o, image)
+	b, release, err = u.claim(ctx, o, image)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	defer release()
+	c, err = u.build(ctx, b, image)
+	if err != nil {
+		release()
+		return nil, nil, nil, err
+	}
+	return b, c, release, nil
+}
+
+func (u *Builder) build(ctx context.Context, b *Lab, image Image) (*Client, error) {
 	if err := image.Ensure(ctx, u.Cache, u.Log); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	u.say("wiring %d hosts", len(b.Layout.Hosts))
 	if err := createNetwork(ctx, b.Layout); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := u.createHosts(ctx, b); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	c, err := b.EnsureDaemon(ctx, u.Launch)
-	return b, c, err
+	return b.EnsureDaemon(ctx, u.Launch)
+}
+
+func (u *Builder) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(u.Log, format+"\n", args...)
 }
 
 // Up brings a whole lab up: everything of Prepare, then the site's files, then
 // power through each host's BMC. It does not wait for the hosts; Wait does.
 // Hosts that run already are left alone.
 func (u *Builder) Up(ctx context.Context, o Options) (*Lab, *Client, error) {
-	b, c, err := u.Prepare(ctx, o)
+	b, c, release, err := u.prepare(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer release()
 	if !o.Spec.Bare {
+		u.say("making the site's Ignition")
 		if err := u.writeSite(ctx, b); err != nil {
 			return nil, nil, err
 		}
 	}
-	return b, c, b.powerOnAll(ctx, c)
+	return b, c, u.powerOnAll(ctx, b, c)
 }
 
-func (b *Lab) powerOnAll(ctx context.Context, c *Client) error {
+// powerOnAll switches on the hosts that are off. A fault that keeps a host off
+// is somebody's wish and has to be cleared first.
+func (u *Builder) powerOnAll(ctx context.Context, b *Lab, c *Client) error {
 	st, err := c.Status(ctx)
 	if err != nil {
 		return err
 	}
+	for _, f := range st.Faults {
+		if _, power := powerFaults[f.Kind]; power {
+			return fmt.Errorf("a fault keeps %s off (%s): run 'holdfast lab fault clear --name %s' first", f.Host, f, b.Layout.Spec.Name)
+		}
+	}
 	for i, h := range b.Layout.Hosts {
-		if st.Hosts[i].Power != PowerOff {
+		if st.Hosts[i].Power != PowerOff || st.Hosts[i].BMC == string(bmc.PhasePOST) {
 			continue
 		}
+		u.say("switching on %s through its BMC", h.Name)
 		if err := b.PowerOn(ctx, h); err != nil {
 			return err
 		}
@@ -98,7 +131,7 @@ func (b *Lab) powerOnAll(ctx context.Context, c *Client) error {
 
 // claim makes the lab's directory, locks it and records what the lab is made
 // from.
-func (u *Builder) claim(o Options, image Image) (*Lab, func(), error) {
+func (u *Builder) claim(ctx context.Context, o Options, image Image) (*Lab, func(), error) {
 	o.Image = image.Ref()
 	b, err := New(u.Root, o)
 	if err != nil {
@@ -114,7 +147,7 @@ func (u *Builder) claim(o Options, image Image) (*Lab, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(rememberMachine(u.Root), b.sameOrNew()); err != nil {
+	if err := errors.Join(rememberMachine(u.Root), b.sameOrNew(ctx)); err != nil {
 		release()
 		return nil, nil, err
 	}
@@ -122,18 +155,19 @@ func (u *Builder) claim(o Options, image Image) (*Lab, func(), error) {
 }
 
 // sameOrNew records the options of a new lab, and refuses those of another
-// lab of the same name.
-func (b *Lab) sameOrNew() error {
-	old, err := Open(filepath.Dir(b.Dir), b.Options.Spec.Name)
+// lab of the same name. A new lab must not meet what is left of an old one.
+func (b *Lab) sameOrNew(ctx context.Context) error {
+	name := b.Options.Spec.Name
+	old, err := Open(filepath.Dir(b.Dir), name)
 	if errors.Is(err, ErrNoLab) {
-		return b.save()
+		return errors.Join(b.emptyDir(), removeContainers(ctx, name), removeNamespaces(name), b.save())
 	}
 	if err != nil {
 		return err
 	}
-	if have, want := fmt.Sprint(old.Options.Spec), fmt.Sprint(b.Options.Spec); have != want {
+	if have, want := old.Options.Spec.String(), b.Options.Spec.String(); have != want {
 		return fmt.Errorf("lab %s exists with other settings (%s): run 'holdfast lab down --name %s' first, or choose another name",
-			b.Options.Spec.Name, have, b.Options.Spec.Name)
+			name, have, name)
 	}
 	return b.save()
 }
