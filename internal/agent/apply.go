@@ -72,6 +72,9 @@ func runApply(ctx context.Context, streams command.Streams, flags applyFlags) er
 	if flags.output != "text" && flags.output != "json" {
 		return &command.UsageError{Err: fmt.Errorf("--output %s: use text or json", flags.output)}
 	}
+	if flags.root == "/" && os.Geteuid() != 0 {
+		return &command.UsageError{Err: errors.New("apply changes this host: run it as root")}
+	}
 	raw, err := readIgnition(streams.In, flags.ignition)
 	if err != nil {
 		return &command.UsageError{Err: err}
@@ -144,11 +147,12 @@ func showResult(out io.Writer, res apply.Result, flags applyFlags) error {
 }
 
 func showStep(s plan.Step) string {
-	out := fmt.Sprintf("%s (%s)\n", s.ID, s.Why)
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s (%s)\n", s.ID, s.Why)
 	for line := range strings.Lines(s.Diff) {
-		out += "    " + strings.TrimSuffix(line, "\n") + "\n"
+		fmt.Fprintf(&out, "    %s\n", strings.TrimSuffix(line, "\n"))
 	}
-	return out
+	return out.String()
 }
 
 func summary(res apply.Result) string {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -61,7 +62,7 @@ func (f *Fetcher) enter(ctx context.Context, ign types.Ignition, sc scope) (scop
 		if err != nil {
 			return scope{}, err
 		}
-		sc.roots = append(sc.roots[:len(sc.roots):len(sc.roots)], pem)
+		sc.roots = append(slices.Clip(sc.roots), pem)
 	}
 	if len(cas) == 0 {
 		return sc, nil

@@ -39,11 +39,15 @@ func (h *Host) readJournal() (plan.Journal, error) {
 	if err != nil {
 		return plan.Journal{}, fmt.Errorf("read the journal: %w", err)
 	}
+	return parseJournal(raw), nil
+}
+
+func parseJournal(raw []byte) plan.Journal {
 	var j plan.Journal
 	if json.Unmarshal(raw, &j) != nil {
-		return plan.Journal{InProgress: "unknown"}, nil
+		return plan.Journal{InProgress: "unknown"}
 	}
-	return j, nil
+	return j
 }
 
 func (h *Host) writeJournal(j plan.Journal) error {

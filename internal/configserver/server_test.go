@@ -101,12 +101,17 @@ func (s *site) ask(t *testing.T, method, path, auth string, body string, headers
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	data := readAll(t, resp)
+	return resp.StatusCode, data, resp.Header
+}
+
+func readAll(t *testing.T, resp *http.Response) string {
+	t.Helper()
 	data, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(data), resp.Header
+	return string(data)
 }
 
 func TestNobodyWhoMerelyReachesThePortGetsASecret(t *testing.T) {
@@ -198,8 +203,10 @@ func TestPlainHTTPIsRefusedWhateverItCarries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "GET /config/worker HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", token(t, state.RoleWorker))
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "GET /config/worker HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", token(t, state.RoleWorker)); err != nil {
+		t.Fatal(err)
+	}
 	answer, err := io.ReadAll(conn)
 	if err != nil {
 		t.Fatal(err)
@@ -220,9 +227,8 @@ func TestPlainHTTPIsRefusedWhateverItCarries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if resp.StatusCode != 400 || string(body) != "only https is served\n" {
+		body := readAll(t, resp)
+		if resp.StatusCode != 400 || body != "only https is served\n" {
 			t.Errorf("%s: %d %q", path, resp.StatusCode, body)
 		}
 	}

@@ -124,16 +124,32 @@ func TestFaultsAreNamedAllAtOnceWithTheirPath(t *testing.T) {
 		version string
 		want    []string
 	}{
-		{"a relative path and a duplicate", Config{Files: []state.File{{Path: "etc/x"}, {Path: "/a"}, {Path: "/a"}}}, Newest,
-			[]string{"storage.files.1: duplicate entry defined", "storage.files.2.path: path not absolute"}},
-		{"an enabled unit that nothing wants", Config{Units: []Unit{{Name: "a.service", Enabled: true, Contents: "[Service]\nA=1\n"}}}, Newest,
-			[]string{"systemd.units.0.contents", "no install section"}},
+		{
+			"a relative path and a duplicate",
+			Config{Files: []state.File{{Path: "etc/x"}, {Path: "/a"}, {Path: "/a"}}},
+			Newest,
+			[]string{"storage.files.1: duplicate entry defined", "storage.files.2.path: path not absolute"},
+		},
+		{
+			"an enabled unit that nothing wants",
+			Config{Units: []Unit{{Name: "a.service", Enabled: true, Contents: "[Service]\nA=1\n"}}},
+			Newest,
+			[]string{"systemd.units.0.contents", "no install section"},
+		},
 		{"a unit without suffix", Config{Units: []Unit{{Name: "a", Contents: "[Service]\n"}}}, Newest, []string{"systemd.units.0.name"}},
 		{"an unknown version", Config{}, "2.2.0", []string{"2.2.0", "3.0.0, 3.1.0"}},
-		{"a header before 3.1.0", Config{Merge: []Source{{URL: "https://x/", Token: "s3cret"}}}, "3.0.0",
-			[]string{"ignition.config.merge.0.httpHeaders: unused key httpHeaders"}},
-		{"a token over http", Config{Merge: []Source{{URL: "http://x/", Token: "s3cret"}, {URL: "nonsense"}}}, Newest,
-			[]string{"merge.0.source: a token needs https, not http", "merge.1.source: not a URL"}},
+		{
+			"a header before 3.1.0",
+			Config{Merge: []Source{{URL: "https://x/", Token: "s3cret"}}},
+			"3.0.0",
+			[]string{"ignition.config.merge.0.httpHeaders: unused key httpHeaders"},
+		},
+		{
+			"a token over http",
+			Config{Merge: []Source{{URL: "http://x/", Token: "s3cret"}, {URL: "nonsense"}}},
+			Newest,
+			[]string{"merge.0.source: a token needs https, not http", "merge.1.source: not a URL"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -210,13 +210,16 @@ func (d *decoder) hashed(cfg types.Config) (Desired, error) {
 	return d.out, nil
 }
 
+// specialBits are the bits of a Unix mode that fs.FileMode keeps elsewhere.
+var specialBits = map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky}
+
 func modeOf(mode *int) *fs.FileMode {
 	if mode == nil {
 		return nil
 	}
 	m := fs.FileMode(*mode) & fs.ModePerm
-	for bit, flag := range map[int]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-		if *mode&bit != 0 {
+	for bit, flag := range specialBits {
+		if uint32(*mode)&bit != 0 {
 			m |= flag
 		}
 	}

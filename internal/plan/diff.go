@@ -76,7 +76,7 @@ func modeDiff(n Node, mode fs.FileMode) string {
 
 func octal(mode fs.FileMode) string {
 	bits := uint32(mode.Perm())
-	for flag, bit := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+	for bit, flag := range specialBits {
 		if mode&flag != 0 {
 			bits |= bit
 		}

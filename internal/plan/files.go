@@ -173,7 +173,7 @@ func (m *maker) link(l Link, n Node) {
 	case n.Kind == KindDirectory:
 		m.fault(l.Field, "%s is a directory on this host; remove it first", l.Path)
 		return
-	case n.Kind != KindAbsent && !l.Overwrite && !(l.Hard && m.interrupted()):
+	case n.Kind != KindAbsent && !l.Overwrite && (!l.Hard || !m.interrupted()):
 		// A cut between the two leaves a hard link to the file of before.
 		m.fault(l.Field, "%s is another %s on this host; set overwrite to true to replace it", l.Path, n.Kind)
 		return

@@ -24,7 +24,7 @@ type Options struct {
 // The error names, all at once and by field path, what cannot be reconciled
 // without destroying something that the configuration does not own.
 func Make(d Desired, o Observed, opt Options) (Plan, error) {
-	m := maker{d: d, o: o, opt: opt, changed: map[string]bool{}, plan: Plan{Hash: d.Hash}}
+	m := maker{d: d, o: o, opt: opt, changed: map[string]bool{}, plan: Plan{Hash: d.Hash, Steps: []Step{}}}
 	m.leftovers()
 	m.files(packageSource)
 	m.packages()
