@@ -262,7 +262,7 @@ func (b *builder) packages(ctx context.Context, names []string) ([]debPackage, s
 	if err != nil {
 		return nil, "", err
 	}
-	key, err := keyOf("apt", names, d.sources, b.tools.GOARCH)
+	key, err := keyOf("apt with sizes", names, d.sources, b.tools.GOARCH)
 	if err != nil {
 		return nil, "", err
 	}

@@ -160,6 +160,10 @@ func load(dir string, result any) (bool, error) {
 	return true, nil
 }
 
+// lockRetry is how often a lock that somebody holds is tried: a blocking wait
+// could not be ended by a context.
+const lockRetry = 100 * time.Millisecond
+
 // lock takes an exclusive lock on a file, waiting for other holders until the
 // context ends. The kernel drops it when the holder dies.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
@@ -167,6 +171,8 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	again := time.NewTicker(lockRetry)
+	defer again.Stop()
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -178,7 +184,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(context.Cause(ctx), f.Close())
-		case <-time.After(100 * time.Millisecond):
+		case <-again.C:
 		}
 	}
 }

@@ -24,6 +24,8 @@ type debPackage struct {
 	// File is the name of the .deb in the step's folder.
 	File   string
 	Digest string
+	// Size is that of the .deb, in bytes.
+	Size int64
 }
 
 // distribution is apt with a state of its own: it reads the machine's
@@ -110,13 +112,13 @@ func fromLines(text, codename string) []string {
 		if m == nil || !strings.HasPrefix(m[3], codename) {
 			continue
 		}
-		s := "Types: deb\nURIs: " + m[2] + "\nSuites: " + m[3] + "\nComponents: " + m[4]
-		for _, opt := range strings.Fields(m[1]) {
+		stanza := []string{"Types: deb", "URIs: " + m[2], "Suites: " + m[3], "Components: " + m[4]}
+		for opt := range strings.FieldsSeq(m[1]) {
 			if key, ok := strings.CutPrefix(opt, "signed-by="); ok {
-				s += "\nSigned-By: " + key
+				stanza = append(stanza, "Signed-By: "+key)
 			}
 		}
-		out = append(out, s)
+		out = append(out, strings.Join(stanza, "\n"))
 	}
 	return out
 }
@@ -245,8 +247,8 @@ func describeDeb(path string) (debPackage, error) {
 	if err != nil {
 		return debPackage{}, err
 	}
-	digest, _, err := digestFile(path)
-	return debPackage{Name: parts[0], Version: version, File: filepath.Base(path), Digest: digest}, err
+	digest, size, err := digestFile(path)
+	return debPackage{Name: parts[0], Version: version, File: filepath.Base(path), Digest: digest, Size: size}, err
 }
 
 // unpack returns the content of a package as a tar file.

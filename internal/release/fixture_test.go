@@ -71,14 +71,38 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// testOptions makes a repository of the small release with a cache of its own.
+// warmCache is a cache for the tests that do not count steps; TestMain makes it.
+var warmCache string
+
+// testOptions makes a repository of the small release. Its cache may hold it
+// already.
 func testOptions(t *testing.T) Options {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range testSources {
 		write(t, filepath.Join(root, name), text)
 	}
-	return Options{Root: root, Cache: t.TempDir(), Components: testComponents, Images: testImages}
+	return Options{Root: root, Cache: warmCache, Components: testComponents, Images: testImages}
+}
+
+// coldOptions is testOptions with an empty cache.
+func coldOptions(t *testing.T) Options {
+	t.Helper()
+	opts := testOptions(t)
+	opts.Cache = t.TempDir()
+	return opts
+}
+
+// builtOptions is testOptions with a cache of its own that holds the release.
+func builtOptions(t *testing.T) (Options, *Result) {
+	t.Helper()
+	opts := testOptions(t)
+	build(t, opts)
+	opts.Cache = t.TempDir()
+	if err := os.CopyFS(opts.Cache, os.DirFS(warmCache)); err != nil {
+		t.Fatal(err)
+	}
+	return opts, build(t, opts)
 }
 
 func build(t *testing.T, opts Options) *Result {

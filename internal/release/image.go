@@ -174,7 +174,7 @@ func packageComponents(images []builtImage) []Component {
 	seen := map[string]Component{}
 	for _, img := range images {
 		for _, p := range img.packages {
-			seen[p.Name] = Component{Name: p.Name, Version: p.Version, Source: p.Name + "=" + p.Version, Digest: p.Digest}
+			seen[p.Name] = Component{Name: p.Name, Version: p.Version, Source: p.Name + "=" + p.Version, Digest: p.Digest, Size: p.Size}
 		}
 	}
 	out := make([]Component, 0, len(seen))

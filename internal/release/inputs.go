@@ -80,8 +80,10 @@ func sourceFiles(ctx context.Context, dir string, c payload.Component) ([]string
 	if len(own) == 0 {
 		return files, nil
 	}
-	args := []string{"list", "-deps", "-tags", strings.Join(c.Tags, ","),
-		"-json=Dir,GoFiles,SFiles,HFiles,CgoFiles,EmbedFiles,Module"}
+	args := []string{
+		"list", "-deps", "-tags", strings.Join(c.Tags, ","),
+		"-json=Dir,GoFiles,SFiles,HFiles,CgoFiles,EmbedFiles,Module",
+	}
 	cmd := host.Command("go", append(args, own...)...)
 	cmd.Env, cmd.Dir = goEnv, dir
 	out, err := host.Run(ctx, cmd)

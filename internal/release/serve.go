@@ -28,7 +28,7 @@ type TLS struct{ CertFile, KeyFile string }
 // release as Repository, and each image under its own name. Nobody can write
 // to it.
 func (s *Store) Serve(ctx context.Context, listener net.Listener, files TLS) error {
-	handler, err := s.Handler()
+	handler, err := s.Handler(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (s *Store) Serve(ctx context.Context, listener net.Listener, files TLS) err
 	return nil
 }
 
-// Handler is the registry that Serve runs.
-func (s *Store) Handler() (http.Handler, error) {
+// Handler is the registry that Serve runs. The context bounds its making.
+func (s *Store) Handler(ctx context.Context) (http.Handler, error) {
 	inner := registry.New(registry.WithBlobHandler(layoutBlobs{s.dir}), registry.Logger(log.New(io.Discard, "", 0)))
 	for _, d := range s.index.Manifests {
 		m, err := s.readBlob(refOf(d))
@@ -67,12 +67,12 @@ func (s *Store) Handler() (http.Handler, error) {
 		tag := tagOf(img.Ref)
 		// An index must find its parts in its own repository.
 		for _, name := range []string{img.Name + "/manifests/" + tag, Repository + "/manifests/" + d.Digest.String()} {
-			if err := preload(inner, name, d.MediaType, m); err != nil {
+			if err := preload(ctx, inner, name, d.MediaType, m); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := preload(inner, Repository+"/manifests/"+s.manifest.Version, types.OCIImageIndex, s.raw); err != nil {
+	if err := preload(ctx, inner, Repository+"/manifests/"+s.manifest.Version, types.OCIImageIndex, s.raw); err != nil {
 		return nil, err
 	}
 	return readOnly(inner), nil
@@ -80,8 +80,8 @@ func (s *Store) Handler() (http.Handler, error) {
 
 // preload puts a manifest into the registry's memory the only way it has: by
 // a request.
-func preload(h http.Handler, name string, kind types.MediaType, data []byte) error {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "/v2/"+name, bytes.NewReader(data))
+func preload(ctx context.Context, h http.Handler, name string, kind types.MediaType, data []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "/v2/"+name, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}

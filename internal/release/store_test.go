@@ -265,7 +265,7 @@ func TestUnpackingARunningProgramDoesNotDisturbIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer running.Close()
+	defer func() { _ = running.Close() }()
 	if _, err := s.UnpackHost(t.Context(), root); err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestADamagedReleaseIsNotUnpacked(t *testing.T) {
 
 func serveTest(t *testing.T, s *Store) *httptest.Server {
 	t.Helper()
-	h, err := s.Handler()
+	h, err := s.Handler(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,9 +72,7 @@ func serve(ctx context.Context, o options) error {
 		return fmt.Errorf("write %s: %w", o.subnetFile, err)
 	}
 	workers.Go(func() { network.Run(ctx) })
-	if err := completeLease(ctx, nodes, network, &workers); err != nil {
-		return err
-	}
+	completeLease(ctx, nodes, network, &workers)
 	<-ctx.Done()
 	return nil
 }
@@ -82,17 +80,18 @@ func serve(ctx context.Context, o options) error {
 // completeLease tells the API that this node's network is up. The API may be
 // out of reach for a while, for instance while a control plane fails over;
 // the network itself works meanwhile, so it is tried until it succeeds.
-func completeLease(ctx context.Context, nodes subnet.Manager, network backend.Network, workers *sync.WaitGroup) error {
+func completeLease(ctx context.Context, nodes subnet.Manager, network backend.Network, workers *sync.WaitGroup) {
+	retry := time.NewTicker(2 * time.Second)
+	defer retry.Stop()
 	for {
 		err := nodes.CompleteLease(ctx, network.Lease(), workers)
 		if err == nil || ctx.Err() != nil {
-			return nil
+			return
 		}
 		klog.ErrorS(err, "cannot mark the node's network as available yet")
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-time.After(2 * time.Second):
+		case <-retry.C:
 		}
 	}
 }
