@@ -82,13 +82,12 @@ func quirkArg(kind lab.FaultKind, flags string) string {
 
 // faultExample is a whole command line of a kind.
 func faultExample(kind lab.FaultKind) string {
-	example := lab.Fault{Kind: kind, Host: "cp-2"}
-	line := example.String()
-	return line + map[lab.FaultKind]string{
+	flags := map[lab.FaultKind]string{ //nolint:exhaustive // the others have none
 		lab.FaultLinkDown: " --nic fencing", lab.FaultDrop: " --direction in", lab.FaultLoss: " --percent 30",
 		lab.FaultDelay: " --delay 100ms", lab.FaultProcessKill: " --process etcd", lab.FaultProcessStop: " --process etcd",
 		lab.FaultSlowDisk: " --delay 500ms", lab.FaultBMC: " slow-off=10s",
-	}[kind]
+	}
+	return string(kind) + " cp-2" + flags[kind]
 }
 
 // addFaultFlags adds the flags that a fault's documentation names.

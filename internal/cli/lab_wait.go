@@ -34,7 +34,7 @@ func waitForLab(ctx context.Context, streams Streams, b *lab.Lab, c *lab.Client,
 // wants none.
 func bundle(ctx context.Context, streams Streams, b *lab.Lab, c *lab.Client) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it is the reason of the wait's end already
 	}
 	dir, reason, err := b.Collect(ctx, c)
 	if err != nil {

@@ -16,7 +16,7 @@ func (d *daemon) startBMCs(ctx context.Context) error {
 		if err := setBMCAddresses(d.lab.Layout, m.host, true); err != nil {
 			return err
 		}
-		server, err := d.newBMC(m)
+		server, err := d.newBMC(m) //nolint:contextcheck // it is ended by closeBMCs
 		if err != nil {
 			return err
 		}
@@ -60,11 +60,11 @@ func (d *daemon) closeBMCs() {
 }
 
 // bmcState is what the controller of a host knows of its power.
-func (d *daemon) bmcState(i int) string {
+func (d *daemon) bmcState(ctx context.Context, i int) string {
 	if d.machines[i].withoutMains() {
 		return "no power"
 	}
-	st, err := d.bmcs[i].State(context.Background())
+	st, err := d.bmcs[i].State(ctx)
 	if err != nil {
 		return err.Error()
 	}

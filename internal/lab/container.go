@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -186,9 +185,6 @@ func (p *initProcess) wait() {
 }
 
 func (p *initProcess) close() { _ = unix.Close(p.pidfd) }
-
-// root is the host's file system as seen from the machine.
-func (p *initProcess) root() string { return filepath.Join("/proc", strconv.Itoa(p.pid), "root") }
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)

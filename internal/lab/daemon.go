@@ -48,7 +48,7 @@ func RunDaemon(ctx context.Context, b *Lab, log *slog.Logger) error {
 func (d *daemon) start(ctx context.Context) error {
 	d.faults = newFaults(d)
 	for _, h := range d.lab.Layout.Hosts {
-		m := &machine{lab: d.lab, host: h, log: d.log, cutPorts: d.faults.cutPorts}
+		m := &machine{ctx: ctx, lab: d.lab, host: h, log: d.log, cutPorts: d.faults.cutPorts}
 		if err := m.adopt(ctx); err != nil {
 			return fmt.Errorf("take over host %s: %w", h.Name, err)
 		}
@@ -105,7 +105,7 @@ func (d *daemon) serve(ctx context.Context) error {
 
 func (d *daemon) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", answer(func(_ context.Context, _ struct{}) (DaemonStatus, error) { return d.status(), nil }))
+	mux.HandleFunc("GET /status", answer(func(ctx context.Context, _ struct{}) (DaemonStatus, error) { return d.status(ctx), nil }))
 	mux.HandleFunc("POST /power", answer(func(ctx context.Context, r PowerRequest) (struct{}, error) { return struct{}{}, d.power(ctx, r) }))
 	mux.HandleFunc("POST /fault", answer(func(ctx context.Context, f Fault) (struct{}, error) { return struct{}{}, d.faults.inject(ctx, f) }))
 	mux.HandleFunc("POST /fault/clear", answer(func(ctx context.Context, r ClearRequest) ([]Fault, error) { return d.faults.clear(ctx, r) }))
@@ -147,12 +147,12 @@ func (d *daemon) machine(name string) (*machine, error) {
 	return nil, fmt.Errorf("host %q: this lab has no such host", name)
 }
 
-func (d *daemon) status() DaemonStatus {
+func (d *daemon) status(ctx context.Context) DaemonStatus {
 	st := DaemonStatus{PID: os.Getpid(), API: d.doors.api(), ConfigServer: d.doors.config(), Faults: d.faults.list()}
 	for i, m := range d.machines {
 		power, pid, since := m.state()
 		st.Hosts = append(st.Hosts, HostStatus{
-			Name: m.host.Name, Role: string(m.host.Role), Power: power, BMC: d.bmcState(i), PID: pid, Since: since,
+			Name: m.host.Name, Role: string(m.host.Role), Power: power, BMC: d.bmcState(ctx, i), PID: pid, Since: since,
 			MachineLink: portUp(d.lab.Layout, m.host.Machine), FencingLink: portUp(d.lab.Layout, m.host.Fencing),
 		})
 	}

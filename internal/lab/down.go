@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -101,8 +102,8 @@ func unmountBelow(dir string) error {
 	}
 	var errs []error
 	lines := strings.Split(string(data), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		fields := strings.Fields(lines[i])
+	for _, line := range slices.Backward(lines) {
+		fields := strings.Fields(line)
 		if len(fields) < 2 || !strings.HasPrefix(fields[1], dir+"/") {
 			continue
 		}

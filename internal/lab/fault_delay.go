@@ -23,7 +23,8 @@ type relay struct {
 	delay  time.Duration
 	port   *os.File // packet socket on the switch port
 	tap    *os.File
-	done   chan struct{}
+	ctx    context.Context // of the frames under way
+	end    context.CancelFunc
 }
 
 // delayDevice is the name of the TAP device in place of a port.
@@ -32,11 +33,14 @@ func delayDevice(port string) string { return "d" + port }
 // frameSize is the longest frame: a large segment with its headers, in bytes.
 const frameSize = 65536 + 256
 
+// portPause is how long to wait before a port that is down is tried again.
+const portPause = 10 * time.Millisecond
+
 // queueLength bounds the frames under way in each direction; more are lost,
 // as in any queue.
 const queueLength = 4096
 
-func (f *faults) startRelay(_ context.Context, nic NIC, fault Fault) error {
+func (f *faults) startRelay(nic NIC, fault Fault) error {
 	if err := f.stopRelay(nic); err != nil {
 		return err
 	}
@@ -44,7 +48,8 @@ func (f *faults) startRelay(_ context.Context, nic NIC, fault Fault) error {
 	if fault.NIC == OnFencing {
 		bridge = f.lab.Layout.Fencing.Bridge
 	}
-	r := &relay{layout: f.lab.Layout, nic: nic, bridge: bridge, delay: fault.Delay, done: make(chan struct{})}
+	r := &relay{layout: f.lab.Layout, nic: nic, bridge: bridge, delay: fault.Delay}
+	r.ctx, r.end = context.WithCancel(context.Background())
 	if err := r.open(); err != nil {
 		return errors.Join(err, r.stop())
 	}
@@ -159,11 +164,10 @@ func (r *relay) carry(from, to *os.File) {
 	for {
 		n, err := from.Read(buf)
 		if err != nil {
-			if r.ended() {
+			if pause(r.ctx, portPause) != nil {
 				return
 			}
-			time.Sleep(10 * time.Millisecond) // the port is down: it may come back
-			continue
+			continue // the port was down and may be back
 		}
 		select {
 		case queue <- frame{due: time.Now().Add(r.delay), data: append([]byte(nil), buf[:n]...)}:
@@ -174,23 +178,16 @@ func (r *relay) carry(from, to *os.File) {
 
 func (r *relay) deliver(queue <-chan frame, to *os.File) {
 	for f := range queue {
-		time.Sleep(time.Until(f.due))
+		if pause(r.ctx, time.Until(f.due)) != nil {
+			return
+		}
 		_, _ = to.Write(f.data) // a frame for a dead port is lost
-	}
-}
-
-func (r *relay) ended() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
 	}
 }
 
 // stop puts the port back into the bridge.
 func (r *relay) stop() error {
-	close(r.done)
+	r.end()
 	var errs []error
 	for _, f := range []*os.File{r.port, r.tap} {
 		if f != nil {

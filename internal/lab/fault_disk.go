@@ -119,8 +119,7 @@ const breath = 5 * time.Millisecond
 
 // staller makes a file system stall again and again.
 type staller struct {
-	dir  string
-	end  chan struct{}
+	end  context.CancelFunc
 	done chan struct{}
 }
 
@@ -131,39 +130,30 @@ func startStaller(dir string, stall time.Duration) (*staller, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &staller{dir: dir, end: make(chan struct{}), done: make(chan struct{})}
-	go s.run(f, stall)
+	ctx, end := context.WithCancel(context.Background())
+	s := &staller{end: end, done: make(chan struct{})}
+	go s.run(ctx, f, stall)
 	return s, nil
 }
 
-func (s *staller) run(f *os.File, stall time.Duration) {
+func (s *staller) run(ctx context.Context, f *os.File, stall time.Duration) {
 	defer close(s.done)
 	defer func() { _ = f.Close() }()
 	for {
 		frozen := unix.IoctlSetInt(int(f.Fd()), ioctlFreeze, 0) == nil
-		ended := s.pause(stall)
+		ended := pause(ctx, stall) != nil
 		if frozen {
 			_ = unix.IoctlSetInt(int(f.Fd()), ioctlThaw, 0)
 		}
-		if ended || s.pause(breath) {
+		if ended || pause(ctx, breath) != nil {
 			return
 		}
 	}
 }
 
-// pause waits and reports whether the staller was stopped meanwhile.
-func (s *staller) pause(d time.Duration) bool {
-	select {
-	case <-s.end:
-		return true
-	case <-time.After(d):
-		return false
-	}
-}
-
 // stop ends the stalls and returns once the file system is thawed.
 func (s *staller) stop() {
-	close(s.end)
+	s.end()
 	<-s.done
 }
 

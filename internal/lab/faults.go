@@ -141,7 +141,9 @@ func (f *faults) close() {
 		s.stop()
 	}
 	for _, r := range f.relays {
-		r.stop()
+		if err := r.stop(); err != nil {
+			f.log.Error("end of a delay", "port", r.nic.Port, "error", err)
+		}
 	}
 }
 
@@ -158,7 +160,7 @@ func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 	case FaultLinkDown:
 		return f.plugged(m.host, fault.NIC, false)
 	case FaultDelay:
-		return f.startRelay(ctx, nicOf(m.host, fault.NIC), fault)
+		return f.startRelay(nicOf(m.host, fault.NIC), fault)
 	case FaultProcessKill:
 		return signalProcesses(ctx, m.host, fault.Process, sigKill)
 	case FaultProcessStop:
@@ -169,14 +171,15 @@ func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 	case FaultDiskFull:
 		return fillDisk(f.lab.etcdDir(m.host))
 	case FaultSlowDisk:
-		return f.startStalls(m.host, fault.Delay)
+		return f.startStalls(m.host, fault.Delay) //nolint:contextcheck // the stalls outlive the request
 	case FaultBMC:
-		return f.setQuirk(m, fault, false)
+		return f.setQuirk(m, fault, false) //nolint:contextcheck // the controller outlives the request
 	case FaultDrop, FaultLoss: // rules alone
 	}
 	return nil
 }
 
+//nolint:exhaustive // the others are not about power
 var powerFaults = map[FaultKind]PowerAction{
 	FaultPowerCut: ActionCut, FaultShutdown: ActionShutdown, FaultReset: ActionReset, FaultACLoss: ActionACLoss,
 }
@@ -212,7 +215,7 @@ func (f *faults) undo(ctx context.Context, fault Fault) error {
 		f.stopStalls(m.host)
 		return nil
 	case FaultBMC:
-		return f.setQuirk(m, fault, true)
+		return f.setQuirk(m, fault, true) //nolint:contextcheck // the controller outlives the request
 	case FaultDrop, FaultLoss, FaultProcessKill, FaultReset:
 	}
 	return nil

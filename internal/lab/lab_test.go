@@ -129,7 +129,7 @@ func testDoor(r *real) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if _, err := conn.Write([]byte("hello\n")); err != nil {
 		r.t.Fatal(err)
 	}

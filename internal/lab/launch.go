@@ -58,13 +58,12 @@ func (b *Lab) awaitDaemon(ctx context.Context, c *Client, started processID) err
 		if _, err := c.Status(ctx); err == nil {
 			return nil
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		if !dead && !started.running() {
 			dead, end = true, time.Now().Add(rivalPatience)
 		}
-		time.Sleep(20 * time.Millisecond)
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("the lab daemon does not answer; its last words: %s", b.daemonWords())
 }
@@ -100,10 +99,8 @@ func (b *Lab) endDaemon(ctx context.Context) error {
 		if err := syscall.Kill(id.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("end the lab daemon (process %d): %w", id.PID, err)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("the lab daemon (process %d) does not end", id.PID)

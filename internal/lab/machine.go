@@ -32,6 +32,7 @@ const (
 // machine is the power of one host: the only thing that starts and kills its
 // container and moves its NICs. It is what the BMC switches.
 type machine struct {
+	ctx  context.Context // of the daemon: what the machine does by itself ends with it
 	lab  *Lab
 	host Host
 	log  *slog.Logger
@@ -129,7 +130,7 @@ func (m *machine) watchInit(ctx context.Context) error {
 		return err
 	}
 	m.init, m.since = p, time.Now()
-	go m.watch(p)
+	go m.watch(p) //nolint:contextcheck // it outlives the request that booted the host
 	return nil
 }
 
@@ -143,7 +144,7 @@ func (m *machine) watch(p *initProcess) {
 	if m.init != p {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), time.Minute)
 	defer cancel()
 	if err := m.ended(ctx); err != nil {
 		m.log.Error("host ended", "host", m.host.Name, "error", err)
@@ -189,7 +190,7 @@ func (m *machine) schedule() {
 			return
 		}
 		m.reboot = nil
-		if err := m.boot(context.Background()); err != nil {
+		if err := m.boot(m.ctx); err != nil {
 			m.log.Error("reboot", "host", m.host.Name, "error", err)
 		}
 	})

@@ -77,10 +77,8 @@ func waitLock(ctx context.Context, path string) (release func(), err error) {
 		if !errors.Is(err, errLocked) {
 			return release, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -183,8 +183,14 @@ func (u *Builder) createHosts(ctx context.Context, b *Lab) error {
 
 // tools are the programs a lab needs, with the Debian packages they are in.
 var tools = []struct{ program, pkg string }{
-	{"podman", "podman"}, {"runc", "runc"}, {"conmon", "conmon"}, {"mmdebstrap", "mmdebstrap"},
-	{"nft", "nftables"}, {"conntrack", "conntrack"}, {"nsenter", "util-linux"}, {"mkfs.ext4", "e2fsprogs"},
+	{"podman", "podman"},
+	{"runc", "runc"},
+	{"conmon", "conmon"},
+	{"mmdebstrap", "mmdebstrap"},
+	{"nft", "nftables"},
+	{"conntrack", "conntrack"},
+	{"nsenter", "util-linux"},
+	{"mkfs.ext4", "e2fsprogs"},
 	{"losetup", "mount"},
 }
 

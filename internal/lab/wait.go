@@ -70,10 +70,8 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 				return nil
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return unfinished(last, timeout, context.Cause(ctx))
-		case <-time.After(pollEvery):
+		if err := pause(ctx, pollEvery); err != nil {
+			return unfinished(last, timeout, err)
 		}
 	}
 }

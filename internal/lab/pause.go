@@ -1,0 +1,18 @@
+package lab
+
+import (
+	"context"
+	"time"
+)
+
+// pause waits, or returns the cause of the context's end.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
