@@ -22,7 +22,8 @@ const (
 	pure   layer = iota // takes data, returns data
 	effect              // an adapter of one outer thing, or a reader or writer of hosts
 	loop                // composes the others
-	lab                 // the test bed and its hardware simulators
+	lab                 // the test bed, its hardware simulators and what only tests import
+	person              // a person's command, which also drives labs
 	binary              // wiring
 )
 
@@ -49,11 +50,13 @@ var layers = map[string]layer{
 	"internal/release":      effect,
 	"internal/command":      loop,
 	"internal/agent":        loop,
-	"internal/cli":          loop,
 	"internal/configserver": loop,
 	"internal/installer":    loop,
 	"internal/lab":          lab,
 	"internal/arch":         lab,
+	"internal/golden":       lab,
+	"internal/sitetest":     lab,
+	"internal/cli":          person,
 	"cmd":                   binary,
 	"test":                  lab,
 }
