@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/state"
@@ -141,11 +139,11 @@ func (s *Site) Marshal() ([]byte, error) {
 // planes may know. Errors never quote the input.
 func Unmarshal(data []byte) (*Site, error) {
 	var w wire
-	cfg := &config.InstallConfig{}
 	if err := json.Unmarshal(data, &w); err != nil || w.Config == "" {
 		return nil, errDamaged
 	}
-	if err := yaml.Unmarshal([]byte(w.Config), cfg); err != nil {
+	cfg, err := config.Unmarshal([]byte(w.Config))
+	if err != nil {
 		return nil, errDamaged
 	}
 	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity}, nil

@@ -101,7 +101,7 @@ func TestTheJoinTokenOpensOneRoleForOneDay(t *testing.T) {
 }
 
 func TestDamagedFilesAreNotQuoted(t *testing.T) {
-	for _, text := range []string{"", "{", `{"config":"password: hush"`, `{"config":"- [hush"}`, `{"identity":{}}`} {
+	for _, text := range []string{"", "{", `{"config":"password: hush"`, `{"config":"- [hush"}`, `{"config":"hush: 1"}`, `{"identity":{}}`} {
 		_, err := site.Unmarshal([]byte(text))
 		if err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: %v", text, err)
