@@ -73,6 +73,14 @@ type builder struct {
 // at any moment, also by a power cut, and goes on where it was; several
 // builds at once share their work.
 func Build(ctx context.Context, opts Options) (*Result, error) {
+	res, err := run(ctx, opts)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("the build was interrupted; what is done is kept, run it again to go on: %w", context.Cause(ctx))
+	}
+	return res, err
+}
+
+func run(ctx context.Context, opts Options) (*Result, error) {
 	start := time.Now()
 	b, images, err := prepare(ctx, opts)
 	if err != nil {

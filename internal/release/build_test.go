@@ -140,6 +140,16 @@ func TestBuildErrorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestAnInterruptedBuildSaysHowToGoOn(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("somebody pressed a key")
+	cancel(cause)
+	_, err := Build(ctx, coldOptions(t))
+	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "run it again") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestAFailedStepLeavesNothingInTheCache(t *testing.T) {
 	c, err := openCache(t.TempDir())
 	if err != nil {

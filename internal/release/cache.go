@@ -102,6 +102,9 @@ func (c *cache) fill(ctx context.Context, s step, dir string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }() // gone already if it was renamed
+	if err := context.Cause(ctx); err != nil {
+		return err // another step failed, or somebody wants to end
+	}
 	if s.begun != nil {
 		s.begun()
 	}
