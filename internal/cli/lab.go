@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -53,10 +54,20 @@ func envOr(key, fallback string) string {
 
 // openLab opens a lab and makes sure that its daemon runs.
 func openLab(cmd *cobra.Command, name string) (*lab.Lab, *lab.Client, error) {
+	if err := needRoot(); err != nil {
+		return nil, nil, err
+	}
 	b, err := lab.Open(labRoot(), name)
 	if err != nil {
 		return nil, nil, err
 	}
 	c, err := b.EnsureDaemon(cmd.Context(), lab.SelfLauncher)
 	return b, c, err
+}
+
+func needRoot() error {
+	if os.Geteuid() != 0 {
+		return errors.New("a lab needs root: run the command with sudo")
+	}
+	return nil
 }

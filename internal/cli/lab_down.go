@@ -20,6 +20,12 @@ only half made. Built images stay in the cache.`,
   holdfast lab down --all`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := lab.CheckName(*name); err != nil {
+				return &UsageError{Err: err}
+			}
+			if err := needRoot(); err != nil {
+				return err
+			}
 			names := []string{*name}
 			if all {
 				var err error

@@ -53,7 +53,7 @@ does nothing.`,
 	flags.StringVar(&f.platform, "platform", "", "none or baremetal (default none for one control plane, else baremetal)")
 	flags.DurationVar(&f.spec.POSTDelay, "post-delay", lab.DefaultPOSTDelay, "how long a host tests itself before it boots")
 	flags.BoolVar(&f.spec.Bare, "bare", false, "boot the hosts without installing anything")
-	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: where 'holdfast release build' puts it)")
+	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: beside this program, as 'make release' builds it)")
 	flags.StringVar(&f.agent, "agent", "", "holdfast-agent for the hosts (default: beside this program)")
 	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long to wait for the hosts")
 	return cmd
@@ -126,13 +126,16 @@ func locateAgent(given string) (string, error) {
 
 // locateRelease looks where 'holdfast release build' puts a release: below the
 // working directory, or beside the folder that this program lies in.
+// locateRelease finds the release: the given one, else the one that was built
+// beside this program, else that of this machine.
 func locateRelease(given string) (string, error) {
 	places := []string{given}
 	if given == "" {
-		places = []string{releaseDir}
-		if self, err := os.Executable(); err == nil {
-			places = append(places, filepath.Join(filepath.Dir(self), "..", filepath.Base(releaseDir)))
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
 		}
+		places = []string{filepath.Join(filepath.Dir(self), "..", "release"), "/usr/share/holdfast/release"}
 	}
 	for _, dir := range places {
 		if _, err := os.Stat(filepath.Join(dir, "index.json")); err == nil {

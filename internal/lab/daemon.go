@@ -151,8 +151,12 @@ func (d *daemon) status(ctx context.Context) DaemonStatus {
 	st := DaemonStatus{PID: os.Getpid(), API: d.doors.api(), ConfigServer: d.doors.config(), Faults: d.faults.list()}
 	for i, m := range d.machines {
 		power, pid, since := m.state()
+		controller := d.bmcState(ctx, i)
+		if power == PowerOff && controller == string(bmc.PhasePOST) {
+			power = PowerPOST
+		}
 		st.Hosts = append(st.Hosts, HostStatus{
-			Name: m.host.Name, Role: string(m.host.Role), Power: power, BMC: d.bmcState(ctx, i), PID: pid, Since: since,
+			Name: m.host.Name, Role: string(m.host.Role), Power: power, BMC: controller, PID: pid, Since: since,
 			MachineLink: portUp(d.lab.Layout, m.host.Machine), FencingLink: portUp(d.lab.Layout, m.host.Fencing),
 		})
 	}

@@ -3,6 +3,8 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,6 +98,9 @@ var faultKinds = map[FaultKind]struct{ nic, direction, percent, delay, process, 
 	FaultSlowDisk:    {delay: true},
 	FaultBMC:         {quirk: true},
 }
+
+// FaultKinds lists all kinds, sorted.
+func FaultKinds() []FaultKind { return slices.Sorted(maps.Keys(faultKinds)) }
 
 // maxDelay bounds delays: beyond it a fault is a cut.
 const maxDelay = time.Minute

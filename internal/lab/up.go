@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
 // Installer makes a site's Ignition: from the install configuration it writes
@@ -118,7 +117,7 @@ func (u *Builder) powerOnAll(ctx context.Context, b *Lab, c *Client) error {
 		}
 	}
 	for i, h := range b.Layout.Hosts {
-		if st.Hosts[i].Power != PowerOff || st.Hosts[i].BMC == string(bmc.PhasePOST) {
+		if st.Hosts[i].Power != PowerOff {
 			continue
 		}
 		u.say("switching on %s through its BMC", h.Name)

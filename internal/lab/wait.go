@@ -83,7 +83,7 @@ func complete(hosts []HostProgress) bool {
 // unfinished explains a wait that ended too early.
 func unfinished(hosts []HostProgress, timeout time.Duration, cause error) error {
 	if !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
+		return fmt.Errorf("interrupted (%w): the hosts go on by themselves; run 'holdfast lab up' again to wait for them", cause)
 	}
 	var open []string
 	for _, h := range hosts {
@@ -98,10 +98,10 @@ func unfinished(hosts []HostProgress, timeout time.Duration, cause error) error 
 func (h HostProgress) Doing() string {
 	step, any := h.Install.Current()
 	switch {
-	case h.Power == PowerOff:
-		return "is off (BMC: " + h.BMC + ")"
 	case h.Power == PowerPOST:
 		return "tests itself before it boots"
+	case h.Power == PowerOff:
+		return "is off (BMC: " + h.BMC + ")"
 	case h.Install.Complete:
 		return "is ready"
 	case !any:

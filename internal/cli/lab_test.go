@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/lab"
+)
+
+// runCLI runs one command line and returns exit code, output and errors.
+func runLabCLI(t *testing.T, line ...string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = Run(t.Context(), Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}, line)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestAWrongLabCommandLineIsRefusedBeforeAnythingIsDone(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("HOLDFAST_LABS", root)
+	tests := []struct {
+		line string
+		want string
+	}{
+		{"lab up --name Not-A-Name", `name: "Not-A-Name": must be 1 to 16 characters of a-z and 0-9`},
+		{"lab up --control-planes 4", "control planes: 4: must be 1, 2, 3 or 5"},
+		{"lab up --control-planes 2 --platform none", "platform: none: a lab has no load balancer"},
+		{"lab up --families v5", `families: "v5": must be v4, v6, v4,v6 or v6,v4`},
+		{"lab up --workers 21", "workers: 21: must be 0 to 20"},
+		{"lab up --post-delay -3s", "POST delay: -3s: must not be negative"},
+		{"lab up now", "unknown command"},
+		{"lab upp", "did you mean up?"},
+		{"lab down --name ..", `name: "..": must be 1 to 16`},
+		{"lab status -o yaml", `output "yaml": must be text or json`},
+		{"lab list -o yaml", `output "yaml": must be text or json`},
+		{"lab power cp-1", "accepts 2 arg(s)"},
+		{"lab exec cp-1", "requires at least 2 arg(s)"},
+		{"lab fault meteor cp-1", "unknown command"},
+		{"lab fault drop cp-1", `drop: direction "": must be in or out`},
+		{"lab fault drop cp-1 --direction in --nic wifi", `drop: NIC "wifi": must be machine or fencing`},
+		{"lab fault loss cp-1 --percent 200", "loss: percent 200: must be 1 to 100"},
+		{"lab fault slow-disk cp-1", "slow-disk: delay 0s: must be 1ms to 1m0s"},
+		{"lab fault bmc cp-1 polite", `no quirk is named "polite"`},
+		{"lab fault bmc cp-1 says=Maybe", "quirk says"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.line, func(t *testing.T) {
+			code, out, errs := runLabCLI(t, strings.Fields(tt.line)...)
+			if code != ExitUsage || out != "" || !strings.Contains(errs, tt.want) {
+				t.Errorf("exit %d, out %q, errors %q; want exit %d and %q", code, out, errs, ExitUsage, tt.want)
+			}
+		})
+	}
+	if left, err := os.ReadDir(root); err != nil || len(left) != 0 {
+		t.Errorf("left in the labs' directory: %v (%v)", left, err)
+	}
+}
+
+func TestWithoutALabTheCommandsSayWhereToLook(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: without it the commands say only that")
+	}
+	t.Setenv("HOLDFAST_LABS", t.TempDir())
+	for _, line := range []string{
+		"lab status", "lab kubectl -- get nodes", "lab shell cp-1", "lab exec cp-1 -- true", "lab logs cp-1",
+		"lab power cp-1 on", "lab fault power-cut cp-1", "lab fault clear", "lab kubeconfig", "lab daemon",
+	} {
+		code, _, errs := runLabCLI(t, strings.Fields(line)...)
+		if code != ExitFailed || !strings.Contains(errs, "no such lab: default (see 'holdfast lab list')") {
+			t.Errorf("%s: exit %d, %q", line, code, errs)
+		}
+	}
+	if code, out, _ := runLabCLI(t, "lab", "list", "-o", "json"); code != ExitOK || strings.TrimSpace(out) != "[]" {
+		t.Errorf("lab list: exit %d, %q", code, out)
+	}
+}
+
+func TestEveryLabCommandHasHelpWithAnExample(t *testing.T) {
+	var check func(*cobra.Command)
+	check = func(cmd *cobra.Command) {
+		if cmd.Short == "" || cmd.Example == "" && !cmd.Hidden {
+			t.Errorf("%s: short %q, example %q", cmd.CommandPath(), cmd.Short, cmd.Example)
+		}
+		for _, child := range cmd.Commands() {
+			check(child)
+		}
+	}
+	check(newLab(Streams{}))
+}
+
+// The examples are command lines that people copy: each must be accepted.
+func TestTheExampleOfEveryFaultIsAcceptedByItsCommand(t *testing.T) {
+	t.Setenv("HOLDFAST_LABS", t.TempDir())
+	for _, d := range faultDocs {
+		line := strings.Fields(faultExample(d.kind))
+		code, _, errs := runLabCLI(t, append([]string{"lab", "fault"}, line...)...)
+		if code == ExitUsage {
+			t.Errorf("%s: %s", faultExample(d.kind), errs)
+		}
+	}
+}
+
+func TestEveryFaultHasACommand(t *testing.T) {
+	documented := map[lab.FaultKind]bool{}
+	for _, d := range faultDocs {
+		documented[d.kind] = true
+	}
+	for _, k := range lab.FaultKinds() {
+		if !documented[k] {
+			t.Errorf("fault %s has no command", k)
+		}
+	}
+}
