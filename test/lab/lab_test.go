@@ -1,0 +1,374 @@
+// Package lab_test brings up whole clusters in the lab, the way a person does,
+// and shows that they work. It needs root and a built release; hack/test lab
+// calls it.
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var which = flag.String("clusters", "", "clusters to bring up: short, all, or names of shapes separated by commas")
+
+// shape is one kind of site.
+type shape struct {
+	name     string
+	flags    []string
+	nodes    int
+	vips     bool
+	families int
+	// short marks those that CI tries.
+	short bool
+}
+
+var shapes = []shape{
+	{name: "1-0-v4", flags: []string{"--control-planes=1"}, nodes: 1, families: 1},
+	{name: "1-2-dual", flags: []string{"--control-planes=1", "--workers=2", "--families=v4,v6"}, nodes: 3, families: 2},
+	{name: "2-0-dual", flags: []string{"--control-planes=2", "--families=v4,v6"}, nodes: 2, vips: true, families: 2, short: true},
+	{name: "3-1-v6", flags: []string{"--control-planes=3", "--workers=1", "--families=v6"}, nodes: 4, vips: true, families: 1},
+}
+
+// chosen returns the shapes that the flag names.
+func chosen(t *testing.T) []shape {
+	t.Helper()
+	if *which == "" {
+		t.Skip("whole clusters are brought up by 'make lab-test'")
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("whole clusters need root")
+	}
+	var out []shape
+	for _, s := range shapes {
+		if *which == "all" || (*which == "short" && s.short) || slices.Contains(strings.Split(*which, ","), s.name) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("no shape is called %q", *which)
+	}
+	return out
+}
+
+// cluster is one lab, driven by the holdfast command.
+type cluster struct {
+	*testing.T
+	name string
+}
+
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../_output/bin/holdfast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// holdfast runs the command and returns what it printed.
+func (c cluster) holdfast(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), 15*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program(c.T), args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("holdfast %s: %w: %s%s", strings.Join(args, " "), err, tail(out.String()), tail(errs.String()))
+	}
+	return out.String(), nil
+}
+
+func (c cluster) must(args ...string) string {
+	c.Helper()
+	out, err := c.holdfast(args...)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return out
+}
+
+func (c cluster) kubectl(args ...string) (string, error) {
+	return c.holdfast(append([]string{"lab", "kubectl", "--name", c.name, "--"}, args...)...)
+}
+
+// eventually asks until the check is content, and fails with its last reason.
+func (c cluster) eventually(within time.Duration, what string, check func() error) {
+	c.Helper()
+	deadline := time.Now().Add(within)
+	var err error
+	for {
+		if err = check(); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.Fatalf("%s: not within %s: %v", what, within, err)
+		}
+		select {
+		case <-c.Context().Done():
+			c.Fatalf("%s: %v", what, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func tail(s string) string {
+	if len(s) > 3000 {
+		return "..." + s[len(s)-3000:]
+	}
+	return s
+}
+
+// up brings the shape up and takes it down at the end of the test.
+func up(t *testing.T, s shape) cluster {
+	t.Helper()
+	c := cluster{T: t, name: "t" + strings.ReplaceAll(s.name, "-", "")}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s", status(t, c.name))
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if out, err := exec.CommandContext(ctx, program(t), "lab", "down", "--name", c.name).CombinedOutput(); err != nil {
+			t.Errorf("lab down: %v: %s", err, out)
+		}
+	})
+	started := time.Now()
+	c.must(append([]string{"lab", "up", "--name", c.name, "--post-delay=0s"}, s.flags...)...)
+	t.Logf("%s: up after %.1f s", s.name, time.Since(started).Seconds())
+	return c
+}
+
+func status(t *testing.T, name string) []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program(t), "lab", "status", "--name", name).CombinedOutput()
+	if err != nil {
+		return fmt.Appendf(out, "status: %v", err)
+	}
+	return out
+}
+
+func TestClusters(t *testing.T) {
+	for _, s := range chosen(t) {
+		t.Run(s.name, func(t *testing.T) {
+			before := machineState(t)
+			t.Cleanup(func() { compareMachine(t, before) })
+			c := up(t, s)
+			c.nodesAreReady(s)
+			c.objectsAreThere(s)
+			c.podsTalk(s)
+			if s.vips {
+				c.vipMovesWhenItsHolderDies()
+			}
+			c.upAgainDoesNothing(s)
+		})
+	}
+}
+
+func (c cluster) nodesAreReady(s shape) {
+	c.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name   string
+				Labels map[string]string
+			}
+			Status struct {
+				Addresses  []struct{ Type, Address string }
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	c.getJSON(&list, "get", "nodes")
+	if len(list.Items) != s.nodes {
+		c.Fatalf("%d nodes, want %d", len(list.Items), s.nodes)
+	}
+	for _, n := range list.Items {
+		internal := 0
+		for _, a := range n.Status.Addresses {
+			if a.Type == "InternalIP" {
+				internal++
+			}
+		}
+		if internal != s.families {
+			c.Errorf("%s has %d internal addresses, want %d", n.Metadata.Name, internal, s.families)
+		}
+		for _, cond := range n.Status.Conditions {
+			if cond.Type == "Ready" && cond.Status != "True" {
+				c.Errorf("%s is not ready", n.Metadata.Name)
+			}
+		}
+		_, controlPlane := n.Metadata.Labels["node-role.kubernetes.io/control-plane"]
+		_, master := n.Metadata.Labels["node-role.kubernetes.io/master"]
+		_, worker := n.Metadata.Labels["node-role.kubernetes.io/worker"]
+		if controlPlane != master || (!master && !worker) {
+			c.Errorf("%s has the roles %v", n.Metadata.Name, n.Metadata.Labels)
+		}
+	}
+}
+
+func (c cluster) getJSON(into any, args ...string) {
+	c.Helper()
+	out, err := c.kubectl(append(args, "-o", "json")...)
+	if err != nil {
+		c.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c cluster) objectsAreThere(s shape) {
+	c.Helper()
+	var infrastructure struct {
+		Status struct{ ControlPlaneTopology, InfrastructureTopology, APIServerInternalURI string }
+	}
+	c.getJSON(&infrastructure, "get", "infrastructures.config.openshift.io", "cluster")
+	want := map[string]string{"1": "SingleReplica", "2": "DualReplica", "3": "HighlyAvailable"}[s.name[:1]]
+	if got := infrastructure.Status.ControlPlaneTopology; got != want {
+		c.Errorf("controlPlaneTopology is %q, want %q", got, want)
+	}
+	for _, object := range []string{
+		"ingresses.config.openshift.io/cluster", "dnses.config.openshift.io/cluster", "networks.config.openshift.io/cluster",
+		"featuregates.config.openshift.io/cluster", "schedulers.config.openshift.io/cluster",
+	} {
+		if _, err := c.kubectl("get", object); err != nil {
+			c.Error(err)
+		}
+	}
+	phase, err := c.kubectl("--namespace=kube-system", "get", "configmap/bootstrap", "-o", "jsonpath={.data.status}")
+	if err != nil || phase != "complete" {
+		c.Errorf("bootstrap status is %q: %v", phase, err)
+	}
+	if s.name[:1] == "2" {
+		for _, host := range []string{"cp-1", "cp-2"} {
+			if _, err := c.kubectl("--namespace=openshift-etcd", "get", "secret/fencing-credentials-"+host); err != nil {
+				c.Error(err)
+			}
+		}
+	}
+}
+
+// podsTalk runs a server on every node it may run on and a client that reaches
+// it by its Service's name, by each of the Service's addresses and by every
+// pod's own addresses.
+func (c cluster) podsTalk(s shape) {
+	c.Helper()
+	manifest, err := filepath.Abs("testdata/talk.yaml")
+	if err != nil {
+		c.Fatal(err)
+	}
+	if _, err := c.kubectl("apply", "--server-side", "-f", manifest); err != nil {
+		c.Fatal(err)
+	}
+	if _, err := c.kubectl("rollout", "status", "daemonset/server", "--timeout=120s"); err != nil {
+		c.Fatal(err)
+	}
+	if _, err := c.kubectl("wait", "pod/client", "--for=condition=Ready", "--timeout=120s"); err != nil {
+		c.Fatal(err)
+	}
+	var pods struct {
+		Items []struct {
+			Status struct {
+				PodIPs []struct{ IP string }
+			}
+		}
+	}
+	c.getJSON(&pods, "get", "pods", "--selector=app=server")
+	var service struct {
+		Spec struct{ ClusterIPs []string }
+	}
+	c.getJSON(&service, "get", "service/server")
+	targets := []string{"server.default.svc.cluster.local"}
+	targets = append(targets, service.Spec.ClusterIPs...)
+	for _, p := range pods.Items {
+		for _, ip := range p.Status.PodIPs {
+			targets = append(targets, ip.IP)
+		}
+	}
+	if want := 1 + s.families + s.families*len(pods.Items); len(targets) != want {
+		c.Errorf("targets are %v, want %d of them", targets, want)
+	}
+	for _, target := range targets {
+		c.eventually(30*time.Second, "reach "+target, func() error {
+			if strings.Contains(target, ":") {
+				target = "[" + strings.Trim(target, "[]") + "]"
+			}
+			out, err := c.kubectl("exec", "client", "--", "curl", "--silent", "--show-error", "--max-time", "3", "http://"+target+":8080/health")
+			if err == nil && out != "OK" {
+				err = fmt.Errorf("answered %q", out)
+			}
+			return err
+		})
+	}
+}
+
+// holders returns the host that holds each VIP that somebody holds.
+func (c cluster) holders() map[string]string {
+	c.Helper()
+	var report struct {
+		VIPs []struct{ VIP, Holder string }
+	}
+	if err := json.Unmarshal([]byte(c.must("lab", "status", "--name", c.name, "-o", "json")), &report); err != nil {
+		c.Fatal(err)
+	}
+	held := map[string]string{}
+	for _, v := range report.VIPs {
+		if v.Holder != "" {
+			held[v.VIP] = v.Holder
+		}
+	}
+	return held
+}
+
+func (c cluster) vipMovesWhenItsHolderDies() {
+	c.Helper()
+	before := c.holders()
+	if len(before) == 0 {
+		c.Fatal("nobody holds a VIP")
+	}
+	for vip, holder := range before {
+		c.must("lab", "fault", "power-cut", holder, "--name", c.name)
+		c.eventually(20*time.Second, "another host holds "+vip, func() error {
+			if now := c.holders()[vip]; now == holder || now == "" {
+				return fmt.Errorf("its holder is %q", now)
+			}
+			return nil
+		})
+		c.must("lab", "fault", "clear", "--name", c.name)
+		break
+	}
+	c.eventually(3*time.Minute, "the cluster is whole again", func() error {
+		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
+		return err
+	})
+}
+
+func (c cluster) upAgainDoesNothing(s shape) {
+	c.Helper()
+	uid := func() string {
+		out, err := c.kubectl("get", "namespace/kube-system", "-o", "jsonpath={.metadata.uid}")
+		if err != nil {
+			c.Fatal(err)
+		}
+		return out
+	}
+	before := uid()
+	started := time.Now()
+	c.must(append([]string{"lab", "up", "--name", c.name, "--post-delay=0s"}, s.flags...)...)
+	if took := time.Since(started); took > 30*time.Second {
+		c.Errorf("a second lab up took %s", took)
+	}
+	if after := uid(); after != before {
+		c.Errorf("a second lab up made another cluster: %s, was %s", after, before)
+	}
+}

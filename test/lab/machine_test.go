@@ -1,0 +1,120 @@
+package lab_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// machineState lists everything of the machine that a lab could leave behind.
+func machineState(t *testing.T) map[string][]string {
+	t.Helper()
+	return map[string][]string{
+		"namespaces": output(t, "ip", "netns", "list"),
+		"links":      columns(output(t, "ip", "-o", "link", "show"), 1),
+		"addresses":  columns(output(t, "ip", "-o", "addr", "show"), 1, 3),
+		"routes":     output(t, "ip", "route", "show", "table", "all"),
+		"containers": output(t, "podman", "ps", "--all", "--format", "{{.Names}}"),
+		"mounts":     columns(lines(read(t, "/proc/self/mounts")), 1),
+		"processes":  processes(t),
+		"labs":       entries(t, "/var/lib/holdfast/labs"),
+		"sysctls": {
+			read(t, "/proc/sys/vm/overcommit_memory"), read(t, "/proc/sys/kernel/panic"), read(t, "/proc/sys/kernel/panic_on_oops"),
+		},
+	}
+}
+
+func compareMachine(t *testing.T, before map[string][]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, machineState(t)); diff != "" {
+		t.Errorf("the lab left a trace (-before +after):\n%s", diff)
+	}
+}
+
+func output(t *testing.T, name string, args ...string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also during clean-up
+	defer cancel()
+	out, err := exec.CommandContext(ctx, name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return lines(string(out))
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func lines(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		out = append(out, strings.TrimSpace(line))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// columns keeps the given fields of each line.
+func columns(list []string, indexes ...int) []string {
+	var out []string
+	for _, line := range list {
+		fields := strings.Fields(line)
+		var kept []string
+		for _, i := range indexes {
+			if i < len(fields) {
+				kept = append(kept, fields[i])
+			}
+		}
+		out = append(out, strings.Join(kept, " "))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range list {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// processes lists the programs that only a lab runs.
+func processes(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	dirs, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range dirs {
+		name, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		switch program := strings.TrimSpace(string(name)); program {
+		case "conmon", "containerd", "kubelet", "etcd", "keepalived", "kube-apiserver", "systemd-journal", "flanneld":
+			out = append(out, program)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
