@@ -37,15 +37,16 @@ var createTargets = []createTarget{
 	{
 		name: "manifests", short: "Write the cluster's objects, to look at or to change",
 		long: `Write the objects that the new cluster will hold into manifests/ and network/.
-Whoever changes them there gets what they changed: ignition-configs uses the
-files as they stand.`,
+What a person changes, adds or deletes there stays so: ignition-configs uses the
+files as they stand. Files that nobody changed follow install-config.yaml.`,
 		make: (*installer.Installer).Manifests,
 	},
 	{
 		name: "ignition-configs", short: "Write an Ignition for each role",
 		long: `Write bootstrap.ign for the host that starts the cluster, master.ign and
 worker.ign for the others, auth/kubeconfig and metadata.json. master.ign and
-worker.ign hold a secret that opens the configuration server for one day.`,
+worker.ign hold a secret that opens the configuration server for one day; run
+the command again when that day is over.`,
 		make: (*installer.Installer).IgnitionConfigs,
 	},
 	{
@@ -64,7 +65,7 @@ func newCreateTarget(streams command.Streams, target createTarget) *cobra.Comman
 		Example: fmt.Sprintf("  holdfast create %s --dir store-17", target.name),
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			wrote, err := target.make(&installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader})
+			wrote, err := target.make(newInstaller(streams, dir))
 			if _, bad := errors.AsType[*installer.InputError](err); bad {
 				return &command.UsageError{Err: err}
 			}
@@ -76,6 +77,12 @@ func newCreateTarget(streams command.Streams, target createTarget) *cobra.Comman
 	}
 	cmd.Flags().StringVar(&dir, "dir", dir, "install directory, which holds install-config.yaml")
 	return cmd
+}
+
+func newInstaller(streams command.Streams, dir string) *installer.Installer {
+	return &installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader, Warn: func(w string) {
+		_, _ = fmt.Fprintf(streams.Err, "warning: %s\n", w)
+	}}
 }
 
 func reportWritten(streams command.Streams, dir string, wrote []string) error {

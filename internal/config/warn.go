@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // Warnings returns what is allowed in a valid configuration but seldom wise,
@@ -50,4 +51,16 @@ func inMachineNetwork(c *InstallConfig, address string) bool {
 		}
 	}
 	return false
+}
+
+// HoldsSecrets reports whether a configuration holds what only its owner may
+// read: passwords of BMCs, a pull secret, a proxy's password.
+func HoldsSecrets(c *InstallConfig) bool {
+	if c.PullSecret != "" || c.ControlPlane.Fencing != nil && len(c.ControlPlane.Fencing.Credentials) > 0 {
+		return true
+	}
+	if p := c.Platform.BareMetal; p != nil && len(p.Hosts) > 0 {
+		return true
+	}
+	return c.Proxy != nil && strings.Contains(c.Proxy.HTTPProxy+c.Proxy.HTTPSProxy, "@")
 }

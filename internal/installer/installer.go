@@ -1,7 +1,8 @@
 // Package installer makes the files that a site is installed from, in one
 // directory that a person keeps: manifests, Ignition per role, kubeconfig. It
 // is resumable: what a directory holds already, keys above all, is used again,
-// and the same directory always gives the same bytes.
+// and the same directory gives the same bytes, until the join secret in them
+// has to be renewed.
 package installer
 
 import (
@@ -36,9 +37,13 @@ const stateVersion = 1
 type Installer struct {
 	// Dir is the install directory.
 	Dir string
-	// Now and Random are used once, when a directory gets its keys.
+	// Now and Random are used when a directory gets its keys; Now also to see
+	// whether the join secret still lasts.
 	Now    func() time.Time
 	Random io.Reader
+	// Warn is told what is allowed but seldom wise, one sentence each. Nil
+	// tells nobody.
+	Warn func(string)
 }
 
 // saved is the content of StateFile.
@@ -48,6 +53,9 @@ type saved struct {
 	// it is kept here because a person may have removed the file.
 	Config   string        `json:"config"`
 	Identity site.Identity `json:"identity"`
+	// Manifests holds, for each manifest that was written, the SHA-256 of what
+	// was written, to tell what a person changed since.
+	Manifests map[string]string `json:"manifests,omitempty"`
 }
 
 // InputError says that a file the person wrote is wrong. Nothing was changed.
@@ -59,49 +67,82 @@ func (e *InputError) Unwrap() error { return e.Err }
 // Load returns the site of the directory. The first call for a directory
 // generates its keys and saves them; later ones use those.
 func (in *Installer) Load() (*site.Site, error) {
+	s, _, err := in.open()
+	return s, err
+}
+
+// open is Load that returns the state too. What is returned is saved.
+func (in *Installer) open() (*site.Site, *saved, error) {
 	old, err := in.readState()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	data, err := os.ReadFile(filepath.Join(in.Dir, ConfigFile))
-	switch {
-	case err == nil:
-	case errors.Is(err, fs.ErrNotExist) && old != nil:
-		data = []byte(old.Config)
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &InputError{fmt.Errorf("no %s in %s: write one first (see docs/install-config.md)", ConfigFile, in.Dir)}
-	default:
-		return nil, err
+	data, err := in.readConfig(old)
+	if err != nil {
+		return nil, nil, err
 	}
 	cfg, err := config.Parse(data)
 	if err != nil {
-		return nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
+		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
 	}
-	identity, err := in.identity(old, cfg, data)
+	in.warnings(cfg)
+	st, err := in.update(old, cfg, string(data))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &site.Site{Config: cfg, Identity: identity}, nil
+	return &site.Site{Config: cfg, Identity: st.Identity}, st, nil
 }
 
-func (in *Installer) identity(old *saved, cfg *config.InstallConfig, data []byte) (site.Identity, error) {
-	next := saved{Version: stateVersion, Config: string(data)}
-	if old != nil {
-		if err := sameCluster(old, cfg); err != nil {
-			return site.Identity{}, err
-		}
-		if old.Config == next.Config {
-			return old.Identity, nil
-		}
-		next.Identity = old.Identity
-	} else {
+// readConfig reads the install configuration, or where the person removed it
+// the one that the directory was made from.
+func (in *Installer) readConfig(old *saved) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(in.Dir, ConfigFile))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+	if old == nil {
+		return nil, &InputError{fmt.Errorf("no %s in %s: write one first (see docs/install-config.md)", ConfigFile, in.Dir)}
+	}
+	return []byte(old.Config), nil
+}
+
+// warnings tells what a valid configuration should rather not say, and where
+// it should rather not be readable.
+func (in *Installer) warnings(cfg *config.InstallConfig) {
+	for _, w := range config.Warnings(cfg) {
+		in.warn("%s", w)
+	}
+	path := filepath.Join(in.Dir, ConfigFile)
+	if info, err := os.Stat(path); err == nil && config.HoldsSecrets(cfg) && info.Mode().Perm()&0o077 != 0 {
+		in.warn("%s holds passwords and others can read it (mode %04o): run 'chmod 600 %[1]s'", path, info.Mode().Perm())
+	}
+}
+
+func (in *Installer) warn(format string, args ...any) {
+	if in.Warn != nil {
+		in.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+// update returns the state that belongs to the configuration, and saves it
+// where it is new.
+func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) (*saved, error) {
+	if old == nil {
 		made, err := keys.Generate(in.Now(), in.Random)
 		if err != nil {
-			return site.Identity{}, err
+			return nil, err
 		}
-		next.Identity = made
+		st := &saved{Version: stateVersion, Config: text, Identity: made}
+		return st, in.writeState(st)
 	}
-	return next.Identity, in.writeState(next)
+	if err := sameCluster(old, cfg); err != nil {
+		return nil, err
+	}
+	if old.Config == text {
+		return old, nil
+	}
+	old.Config = text
+	return old, in.writeState(old)
 }
 
 // sameCluster refuses to use one cluster's keys for another.
@@ -134,10 +175,26 @@ func (in *Installer) readState() (*saved, error) {
 	return &s, nil
 }
 
-func (in *Installer) writeState(s saved) error {
+func (in *Installer) writeState(s *saved) error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
 	return host.WriteFileAtomic(filepath.Join(in.Dir, StateFile), append(data, '\n'), state.SecretFileMode)
+}
+
+// joinReserve is how much of a join secret's life must be left for a pointer
+// that is handed out now.
+const joinReserve = 6 * time.Hour
+
+// renewJoinSecret gives the pointers a new end of their secret if the old one
+// is near or past, so that a site prepared last week can still be installed.
+func (in *Installer) renewJoinSecret(s *site.Site, st *saved) error {
+	now := in.Now()
+	if now.Add(joinReserve).Before(s.Identity.JoinExpiry()) {
+		return nil
+	}
+	st.Identity.JoinUntil = now.Add(site.JoinLifetime).UTC().Truncate(time.Second)
+	s.Identity = st.Identity
+	return in.writeState(st)
 }

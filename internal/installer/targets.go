@@ -2,66 +2,25 @@ package installer
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/ignition"
-	"github.com/holdfast/holdfast/internal/render/flannel"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// manifestDirs are the folders of manifests in the install directory: objects
-// of the cluster, and the pod network.
-var manifestDirs = []string{"manifests", "network"}
-
-// Manifests writes the manifests, which a person may then change before the
-// Ignition files are made of them. It returns the paths that it wrote.
-func (in *Installer) Manifests() ([]string, error) {
-	s, err := in.Load()
-	if err != nil {
-		return nil, err
-	}
-	files, err := render(s)
-	if err != nil {
-		return nil, err
-	}
-	return host.WriteFiles(in.Dir, files)
-}
-
-func render(s *site.Site) ([]state.File, error) {
-	files, err := manifests.Render(s.Config, s.Topology())
-	if err != nil {
-		return nil, err
-	}
-	if s.Config.Networking.NetworkType != "None" {
-		network, err := flannel.Manifests(s)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, network)
-	}
-	state.SortFiles(files)
-	return files, nil
-}
-
 // IgnitionConfigs writes bootstrap.ign for the host that starts the cluster,
 // pointers master.ign and worker.ign for the others, auth/kubeconfig and
-// metadata.json. Manifests in the directory are used as they stand there.
+// metadata.json. Manifests in the directory are used as a person left them.
 func (in *Installer) IgnitionConfigs() ([]string, error) {
-	s, err := in.Load()
+	s, st, err := in.open()
 	if err != nil {
 		return nil, err
 	}
-	first, err := in.bootstrap(s)
+	first, err := in.bootstrap(s, st)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +39,7 @@ func (in *Installer) IgnitionConfigs() ([]string, error) {
 // SingleNodeIgnitionConfig writes the Ignition of a single control plane that
 // is installed in place, and the pointer with which workers join it later.
 func (in *Installer) SingleNodeIgnitionConfig() ([]string, error) {
-	s, err := in.Load()
+	s, st, err := in.open()
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +47,7 @@ func (in *Installer) SingleNodeIgnitionConfig() ([]string, error) {
 		return nil, &InputError{fmt.Errorf("controlPlane.replicas: Invalid value: %d: "+
 			"a single-node Ignition needs exactly 1; use 'holdfast create ignition-configs'", n)}
 	}
-	first, err := in.bootstrap(s)
+	first, err := in.bootstrap(s, st)
 	if err != nil {
 		return nil, err
 	}
@@ -101,15 +60,13 @@ func (in *Installer) SingleNodeIgnitionConfig() ([]string, error) {
 	return in.finish(s, files)
 }
 
-func (in *Installer) bootstrap(s *site.Site) ([]byte, error) {
-	objects, err := in.manifestsOnDisk()
+func (in *Installer) bootstrap(s *site.Site, st *saved) ([]byte, error) {
+	objects, err := in.manifests(s, st)
 	if err != nil {
 		return nil, err
 	}
-	if len(objects) == 0 {
-		if objects, err = render(s); err != nil {
-			return nil, err
-		}
+	if err := in.renewJoinSecret(s, st); err != nil {
+		return nil, err
 	}
 	return RoleIgnition(s, state.RoleBootstrap, objects, ignition.Newest)
 }
@@ -122,46 +79,6 @@ func RoleIgnition(s *site.Site, role state.Role, objects []state.File, version s
 		return nil, err
 	}
 	return ignition.Marshal(c, version)
-}
-
-// manifestsOnDisk reads what Manifests wrote and a person may have changed.
-func (in *Installer) manifestsOnDisk() ([]state.File, error) {
-	var files []state.File
-	for _, dir := range manifestDirs {
-		err := filepath.WalkDir(filepath.Join(in.Dir, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !isManifest(path) {
-				return ignoreMissing(err)
-			}
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			info, err := d.Info()
-			if err != nil {
-				return err
-			}
-			rel, err := filepath.Rel(in.Dir, path)
-			files = append(files, state.File{Path: rel, Data: data, Mode: info.Mode().Perm()})
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	state.SortFiles(files)
-	return files, nil
-}
-
-func isManifest(path string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) &&
-		!strings.HasPrefix(filepath.Base(path), ".")
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 func appendPointer(files []state.File, s *site.Site, role state.Role) ([]state.File, error) {

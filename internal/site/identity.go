@@ -27,6 +27,8 @@ type Identity struct {
 	ServiceSigner KeyPair   `json:"serviceSigner"`
 	// BootstrapToken is kubeadm's, "id.secret".
 	BootstrapToken string `json:"bootstrapToken"`
+	// JoinUntil is when the join secrets end, where the installer renewed them.
+	JoinUntil time.Time `json:"joinUntil,omitzero"`
 	// JoinKey signs the join secrets of pointer Ignitions.
 	JoinKey []byte `json:"joinKey,omitempty"`
 	// JoinToken is the secret of one host's role, in that host's copy only. It
@@ -43,9 +45,14 @@ type KeyPair struct {
 	Key  string `json:"key,omitempty"`
 }
 
-// JoinExpiry is the moment from which no join secret of this identity is
-// accepted any more.
-func (id Identity) JoinExpiry() time.Time { return id.Created.Add(JoinLifetime) }
+// JoinExpiry is the moment from which the join secrets in the site's pointer
+// Ignitions are not accepted any more.
+func (id Identity) JoinExpiry() time.Time {
+	if !id.JoinUntil.IsZero() {
+		return id.JoinUntil
+	}
+	return id.Created.Add(JoinLifetime)
+}
 
 // public returns the identity without private keys, for a worker.
 func (id Identity) public() Identity {

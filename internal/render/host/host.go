@@ -65,10 +65,12 @@ func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Con
 	return c, nil
 }
 
+// below moves manifests into a folder of the host. Some hold passwords, and
+// which ones is a person's to change: none is for others to read.
 func below(dir string, files []state.File) []state.File {
 	out := slices.Clone(files)
 	for i := range out {
-		out[i].Path = dir + "/" + out[i].Path
+		out[i].Path, out[i].Mode = dir+"/"+out[i].Path, state.SecretFileMode
 	}
 	return out
 }
