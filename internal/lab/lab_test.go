@@ -451,30 +451,50 @@ func testDaemonKilled(r *real) {
 	r.fails("cp-1", ping+"10.98.0.12")
 }
 
-func TestAnInterruptedUpIsFinishedByTheNextOne(t *testing.T) {
+// interrupt starts this test binary as a command of the lab, kills it after a
+// random while, and reports whether it had ended before.
+func interrupt(t *testing.T, random *rand.Rand, variable, root string) bool {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), variable+"="+root)
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	after := time.Duration(random.IntN(900)) * time.Millisecond
+	time.Sleep(after)
+	_ = cmd.Process.Kill() // it may have ended
+	state, err := cmd.Process.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: after %s: %s", variable, after, state)
+	return state.Success()
+}
+
+func TestAnInterruptedUpOrDownIsFinishedByTheNextOne(t *testing.T) {
 	needLab(t)
 	r := &real{t: t, root: filepath.Join(t.TempDir(), "labs")}
-	t.Cleanup(func() {
+	down := func() {
 		if err := Down(context.Background(), r.root, realName); err != nil {
 			t.Error(err)
 		}
-	})
+	}
+	t.Cleanup(down)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 10 {
-		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = append(os.Environ(), upVariable+"="+r.root)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		if interrupt(t, random, upVariable, r.root) {
+			interrupt(t, random, downVariable, r.root)
 		}
-		after := time.Duration(random.IntN(1500)) * time.Millisecond
-		time.Sleep(after)
-		_ = cmd.Process.Kill() // it may have ended
-		state, _ := cmd.Process.Wait()
-		t.Logf("after %s: %s", after, state)
 	}
 	r.up()
 	r.works("cp-1", ping+"10.98.0.12")
 	r.works("cp-1", "getent ahostsv4 api.selftest.holdfast.test")
+	interrupt(t, random, downVariable, r.root)
+	down()
+	if left := trace(t, false); strings.Contains(left, realName) || exists(r.root) {
+		t.Errorf("left after down:\n%s", left)
+	}
 }

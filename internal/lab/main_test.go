@@ -21,9 +21,19 @@ const daemonVariable = "HOLDFAST_TEST_LAB_DAEMON"
 // is its value.
 const upVariable = "HOLDFAST_TEST_LAB_UP"
 
+// downVariable makes the test binary remove that lab.
+const downVariable = "HOLDFAST_TEST_LAB_DOWN"
+
 func TestMain(m *testing.M) {
 	if root := os.Getenv(upVariable); root != "" {
 		os.Exit(testUp(root))
+	}
+	if root := os.Getenv(downVariable); root != "" {
+		if err := Down(context.Background(), root, realName); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	if dir := os.Getenv(daemonVariable); dir != "" {
 		os.Exit(testDaemon(dir))

@@ -175,6 +175,7 @@ func TestWhatAHostIsDoingIsToldInAFewWords(t *testing.T) {
 		{HostProgress{HostStatus: HostStatus{Power: PowerOff, BMC: "off"}}, "is off (BMC: off)"},
 		{HostProgress{HostStatus: HostStatus{Power: PowerPOST}}, "tests itself before it boots"},
 		{HostProgress{HostStatus: on}, "boots"},
+		{HostProgress{HostStatus: on, Trouble: "no such file"}, "first boot fails: no such file"},
 		{HostProgress{HostStatus: on, Install: state.Progress{Steps: step("join", "")}}, "join"},
 		{HostProgress{HostStatus: on, Install: state.Progress{Steps: step("join", "no answer yet")}}, "join: no answer yet"},
 		{HostProgress{HostStatus: on, Install: state.Progress{Steps: step("join", ""), Error: "refused"}}, "tries join again: refused"},

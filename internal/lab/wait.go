@@ -24,6 +24,38 @@ type HostProgress struct {
 	// Install is what the host itself says; it has no steps before the host's
 	// agent wrote any.
 	Install state.Progress `json:"install"`
+	// Trouble is why the first boot does not come so far.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// firstBootGrace is how long a first boot may say nothing before the lab looks
+// into the host, and how often it then does.
+const firstBootGrace = 5 * time.Second
+
+// firstBootTrouble prints the last words of a first boot that was tried again.
+const firstBootTrouble = `[ "$(systemctl show --property NRestarts --value holdfast-firstboot)" != 0 ] || exit 0
+journalctl --quiet --output cat --lines 1 _COMM=holdfast-agent`
+
+// bootWatch looks into hosts whose agent says nothing, not too often.
+type bootWatch struct {
+	next  map[string]time.Time
+	words map[string]string
+}
+
+func (w *bootWatch) look(ctx context.Context, hosts []HostProgress, now time.Time) {
+	for i, h := range hosts {
+		if _, any := h.Install.Current(); any || h.PID == 0 || now.Sub(h.Since) < firstBootGrace {
+			continue
+		}
+		if now.After(w.next[h.Name]) {
+			w.next[h.Name] = now.Add(firstBootGrace)
+			out, err := look(ctx, h.PID, firstBootTrouble)
+			if err == nil {
+				w.words[h.Name] = strings.TrimSpace(string(out))
+			}
+		}
+		hosts[i].Trouble = w.words[h.Name]
+	}
 }
 
 // readProgress reads a running host's own account of its installation.
@@ -60,11 +92,13 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	start := time.Now()
+	watch := &bootWatch{next: map[string]time.Time{}, words: map[string]string{}}
 	var last []HostProgress
 	for {
 		hosts, err := b.Progress(ctx, c)
 		if err == nil {
 			last = hosts
+			watch.look(ctx, hosts, time.Now())
 			view(hosts, time.Since(start))
 			if complete(hosts) {
 				return nil
@@ -104,6 +138,8 @@ func (h HostProgress) Doing() string {
 		return "is off (BMC: " + h.BMC + ")"
 	case h.Install.Complete:
 		return "is ready"
+	case !any && h.Trouble != "":
+		return "first boot fails: " + h.Trouble
 	case !any:
 		return "boots"
 	case h.Install.Error != "":
