@@ -1,0 +1,162 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/ignition"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// fixed returns a site whose keys are words.
+func fixed(t *testing.T, config string) *site.Site {
+	t.Helper()
+	s := sitetest.New(t, config)
+	pair := func(name string) site.KeyPair { return site.KeyPair{Cert: name + " certificate", Key: name + " key"} }
+	id := &s.Identity
+	id.KubernetesCA, id.EtcdCA, id.FrontProxyCA = pair("kubernetes"), pair("etcd"), pair("front-proxy")
+	id.ConfigCA, id.Admin, id.ServiceSigner = pair("config"), pair("admin"), pair("service")
+	return s
+}
+
+// readable writes a configuration as a person reads it.
+func readable(c ignition.Config) []byte {
+	var out bytes.Buffer
+	files := slices.Clone(c.Files)
+	state.SortFiles(files)
+	for _, f := range files {
+		fmt.Fprintf(&out, "== file %s %04o\n%s\n", f.Path, f.Perm(), strings.TrimSuffix(string(f.Data), "\n"))
+	}
+	for _, l := range c.Links {
+		fmt.Fprintf(&out, "== link %s -> %s\n", l.Path, l.Target)
+	}
+	for _, u := range c.Units {
+		fmt.Fprintf(&out, "== unit %s enabled=%t\n%s\n", u.Name, u.Enabled, strings.TrimSuffix(u.Contents, "\n"))
+		for _, d := range u.Dropins {
+			fmt.Fprintf(&out, "== drop-in %s/%s\n%s\n", u.Name, d.Name, strings.TrimSuffix(d.Contents, "\n"))
+		}
+	}
+	for _, u := range c.Users {
+		fmt.Fprintf(&out, "== user %s groups=%v keys=%q\n", u.Name, u.Groups, u.SSHAuthorizedKeys)
+	}
+	return out.Bytes()
+}
+
+// everything is a site with every field that a host's configuration reads.
+const everything = sitetest.TwoDual + `sshKey: |
+  ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBQNg090fBC0mZZyXXIh9UtevyndLRsLR/BSbUmqcWFy one@example.test
+proxy: {httpProxy: "http://clerk:hush-proxy@10.98.0.9:3128", noProxy: ".example.org"}
+rendezvousIP: 10.98.0.11
+`
+
+func TestARolesConfigurationMatchesTheApprovedFile(t *testing.T) {
+	manifests := []state.File{{Path: "manifests/a.yaml", Data: []byte("kind: A\n")}}
+	for name, c := range map[string]struct {
+		config string
+		role   state.Role
+	}{
+		"one-none-bootstrap.txt":   {sitetest.OneNone, state.RoleBootstrap},
+		"one-none-worker.txt":      {sitetest.OneNone, state.RoleWorker},
+		"two-dual-master.txt":      {sitetest.TwoDual, state.RoleMaster},
+		"everything-bootstrap.txt": {everything, state.RoleBootstrap},
+		"everything-worker.txt":    {everything, state.RoleWorker},
+		"three-v6-worker.txt":      {sitetest.ThreeV6, state.RoleWorker},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Config(fixed(t, c.config), c.role, manifests)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, name, readable(got))
+			if _, err := ignition.Marshal(got, ignition.Newest); err != nil {
+				t.Errorf("not an Ignition: %v", err)
+			}
+		})
+	}
+}
+
+func TestOnlyTheFirstHostGetsManifests(t *testing.T) {
+	manifests := []state.File{{Path: "manifests/a.yaml", Data: []byte("kind: A\n"), Mode: 0o644}}
+	for role, want := range map[state.Role]int{state.RoleBootstrap: 1, state.RoleMaster: 0, state.RoleWorker: 0} {
+		c, err := Config(fixed(t, sitetest.TwoDual), role, manifests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, f := range c.Files {
+			if strings.HasPrefix(f.Path, ManifestDir) {
+				got++
+				if f.Perm() != state.SecretFileMode {
+					t.Errorf("%s has mode %04o: a manifest may hold a password", f.Path, f.Perm())
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %d manifests, want %d", role, got, want)
+		}
+	}
+}
+
+func TestContainerdsConfigurationMatchesTheApprovedFile(t *testing.T) {
+	for name, facts := range map[string]state.HostFacts{
+		"containerd.toml":            {},
+		"containerd-restricted.toml": {RestrictOOM: true},
+	} {
+		got, err := Containerd(facts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, name, got)
+	}
+}
+
+// TestUnitsAreWhatSystemdUnderstands lets systemd itself read the units. The
+// programs they start are replaced, since a machine that tests has none.
+func TestUnitsAreWhatSystemdUnderstands(t *testing.T) {
+	tool, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed: units are not checked")
+	}
+	c, err := Config(fixed(t, everything), state.RoleBootstrap, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	programs := strings.NewReplacer("ExecStart=/usr/local/bin/", "ExecStart=/bin/true ", "ExecStart=/usr/sbin/", "ExecStart=/bin/true ",
+		"ExecStart=/usr/lib/holdfast/", "ExecStart=/bin/true ")
+	var paths []string
+	for _, u := range c.Units {
+		path := filepath.Join(dir, u.Name)
+		write(t, path, programs.Replace(u.Contents))
+		for _, d := range u.Dropins {
+			write(t, filepath.Join(path+".d", d.Name), d.Contents)
+		}
+		paths = append(paths, path)
+	}
+	args := append([]string{"verify", "--man=no", "--recursive-errors=no"}, paths...)
+	cmd := exec.CommandContext(t.Context(), tool, args...)
+	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":")
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Contains(string(out), dir) {
+		t.Errorf("systemd-analyze: %v\n%s", err, out)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
