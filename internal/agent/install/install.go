@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
@@ -41,6 +42,8 @@ type Options struct {
 type run struct {
 	Options
 	*recorder
+	// done is the directory of the steps' markers, doneDir outside of tests.
+	done  string
 	facts state.HostFacts
 	store *release.Store
 }
@@ -63,14 +66,15 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := &run{Options: o, recorder: &recorder{
+	r := &run{Options: o, done: doneDir, recorder: &recorder{
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},
 	}}
-	report, err := newReporter(o.Site, name)
+	server, err := newProgressServer(o.Site, name)
 	if err != nil {
 		return err
 	}
+	report := newReporter(server.send)
 	r.publish = report.publish
 	reporting, stop := context.WithCancel(ctx)
 	sent := make(chan struct{})
@@ -78,7 +82,9 @@ func Run(ctx context.Context, o Options) error {
 	err = r.doAll(ctx)
 	stop()
 	<-sent
-	report.flush(ctx)
+	if err == nil {
+		report.flush(ctx, r.encoded())
+	}
 	return err
 }
 
@@ -129,8 +135,8 @@ func (r *run) steps() []step {
 
 // persist does a step until it succeeds.
 func (r *run) persist(ctx context.Context, s step) error {
-	marker := filepath.Join(doneDir, filepath.Base(slug(s.name)))
-	if done(marker) && !s.always {
+	marker := filepath.Join(r.done, slug(s.name))
+	if !s.always && exists(marker) {
 		return nil
 	}
 	r.start(s.name)
@@ -153,15 +159,15 @@ func (r *run) persist(ctx context.Context, s step) error {
 	}
 }
 
-func done(marker string) bool {
-	_, err := os.Stat(marker)
+func exists(path string) bool {
+	_, err := os.Stat(path)
 	return err == nil
 }
 
 // started reports whether a step was begun before, in this run or an earlier
 // one, and records that it is begun now.
-func started(name string) (bool, error) {
-	path := filepath.Join(doneDir, slug(name)+".started")
+func (r *run) started(name string) (bool, error) {
+	path := filepath.Join(r.done, slug(name)+".started")
 	_, err := os.Stat(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err == nil, err
@@ -169,15 +175,8 @@ func started(name string) (bool, error) {
 	return false, host.WriteFileAtomic(path, nil, state.DefaultFileMode)
 }
 
-func slug(name string) string {
-	out := []byte(name)
-	for i, c := range out {
-		if c == ' ' {
-			out[i] = '-'
-		}
-	}
-	return string(out)
-}
+// slug is a step's name as a file name.
+func slug(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 // poll asks every interval until ready answers true. What ready says it waits
 // for is shown; its errors are too, since what is missing may be another host.

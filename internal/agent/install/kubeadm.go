@@ -33,7 +33,7 @@ func (r *run) kubeadmInit(ctx context.Context) error {
 	if err := r.startKeepalived(); err != nil {
 		return err
 	}
-	again, err := started("start control plane")
+	again, err := r.started("start control plane")
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	again, err := started("join")
+	again, err := r.started("join")
 	if err != nil {
 		return err
 	}

@@ -62,16 +62,20 @@ func (r *recorder) update(change func(*state.Progress)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.p)
-	data, err := json.Marshal(r.p)
-	if err != nil {
-		return // a Progress has nothing that cannot be encoded
-	}
+	data := r.encoded()
 	if err := host.WriteFileAtomic(r.path, data, state.DefaultFileMode); err != nil {
 		r.logf("progress is not recorded: %v", err)
 	}
 	if r.publish != nil {
 		r.publish(data)
 	}
+}
+
+// encoded is the progress as it is reported. A Progress has nothing that
+// cannot be encoded.
+func (r *recorder) encoded() []byte {
+	data, _ := json.Marshal(r.p)
+	return data
 }
 
 func (r *recorder) logf(format string, args ...any) {

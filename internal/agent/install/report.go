@@ -16,30 +16,45 @@ import (
 
 // reporter sends a host's progress to the configuration server, so that
 // whoever waits for the installation sees what each host is doing. It is best
-// effort: only the latest state counts, and one that cannot be sent is tried
-// again until a newer one takes its place.
+// effort: only the latest state counts. It is sent when it changes, again soon
+// if that failed, and again now and then, since the server may be another one
+// that holds the VIP by then.
 type reporter struct {
-	client *http.Client
-	url    string
-	token  string
+	send   func(context.Context, []byte) error
 	latest chan []byte
 }
 
-// reportTimeout bounds one try.
-const reportTimeout = 5 * time.Second
+const (
+	// reportTimeout bounds one try.
+	reportTimeout = 5 * time.Second
+	// reportAgain is the pause after which an unchanged state is sent again.
+	reportAgain = 30 * time.Second
+	// reportLast bounds how long the last state is tried.
+	reportLast = 30 * time.Second
+)
 
-func newReporter(s *site.Site, hostName string) (*reporter, error) {
+func newReporter(send func(context.Context, []byte) error) *reporter {
+	return &reporter{send: send, latest: make(chan []byte, 1)}
+}
+
+// progressServer is where a host's progress is sent.
+type progressServer struct {
+	client *http.Client
+	url    string
+	token  string
+}
+
+func newProgressServer(s *site.Site, hostName string) (*progressServer, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(s.Identity.ConfigCA.Cert)) {
 		return nil, errors.New("the site's configuration authority is not a certificate")
 	}
-	return &reporter{
+	return &progressServer{
 		client: &http.Client{Timeout: reportTimeout, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		}},
-		url:    s.ConfigServerURL() + "/progress/" + url.PathEscape(hostName),
-		token:  s.Identity.JoinToken,
-		latest: make(chan []byte, 1),
+		url:   s.ConfigServerURL() + "/progress/" + url.PathEscape(hostName),
+		token: s.Identity.JoinToken,
 	}, nil
 }
 
@@ -54,26 +69,26 @@ func (r *reporter) publish(data []byte) {
 
 // run sends states until the context ends.
 func (r *reporter) run(ctx context.Context) {
+	again := time.NewTimer(reportAgain)
+	defer again.Stop()
+	var data []byte
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case data := <-r.latest:
-			if err := r.send(ctx, data); err == nil {
-				continue
-			}
-			if sleep(ctx, retryAfter) != nil {
-				return
-			}
-			select {
-			case r.latest <- data:
-			default: // a newer one waits already
-			}
+		case data = <-r.latest:
+		case <-again.C:
 		}
+		pause := reportAgain
+		if data != nil && r.send(ctx, data) != nil {
+			pause = retryAfter
+		}
+		again.Reset(pause)
 	}
 }
 
-func (r *reporter) send(ctx context.Context, data []byte) error {
+// send is one try.
+func (r *progressServer) send(ctx context.Context, data []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(data))
 	if err != nil {
 		return err
@@ -93,13 +108,14 @@ func (r *reporter) send(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// flush sends the last state before the installation ends.
-func (r *reporter) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+// flush sends the last state before the installation ends. The host's own file
+// has it too, so that nothing waits for the server forever.
+func (r *reporter) flush(ctx context.Context, data []byte) {
+	ctx, cancel := context.WithTimeout(ctx, reportLast)
 	defer cancel()
-	select {
-	case data := <-r.latest:
-		_ = r.send(ctx, data) // best effort: the file on the host has it too
-	default:
+	for r.send(ctx, data) != nil {
+		if sleep(ctx, retryAfter) != nil {
+			return
+		}
 	}
 }

@@ -1,0 +1,227 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// newRun returns an installation that touches only a test's own directory.
+func newRun(t *testing.T, role state.Role) (*run, *bytes.Buffer) {
+	t.Helper()
+	s := sitetest.New(t, sitetest.TwoDual)
+	s.Role = role
+	var log bytes.Buffer
+	dir := t.TempDir()
+	return &run{
+		Options: Options{Site: s, Log: &log, Now: time.Now}, done: filepath.Join(dir, "done"),
+		recorder: &recorder{
+			path: filepath.Join(dir, "progress.json"), now: time.Now, log: &log,
+			p: state.Progress{Host: "cp-1", Role: role},
+		},
+	}, &log
+}
+
+func TestTheStepsOfARoleMatchTheApprovedList(t *testing.T) {
+	var out strings.Builder
+	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
+		r, _ := newRun(t, role)
+		out.WriteString(string(role) + "\n")
+		seen := map[string]bool{}
+		for _, s := range r.steps() {
+			out.WriteString("  " + s.name)
+			if s.always {
+				out.WriteString(" (always)")
+			}
+			out.WriteString("\n")
+			if seen[slug(s.name)] {
+				t.Errorf("%s: two steps share the marker %s", role, slug(s.name))
+			}
+			seen[slug(s.name)] = true
+		}
+	}
+	golden.Check(t, "steps.txt", []byte(out.String()))
+}
+
+func TestAStepThatIsDoneIsNotDoneAgain(t *testing.T) {
+	r, _ := newRun(t, state.RoleMaster)
+	calls := map[string]int{}
+	count := func(name string, always bool) step {
+		return step{name: name, always: always, do: func(context.Context) error { calls[name]++; return nil }}
+	}
+	for range 3 {
+		for _, s := range []step{count("once", false), count("every time", true)} {
+			if err := r.persist(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if want := map[string]int{"once": 1, "every time": 3}; cmp.Diff(want, calls) != "" {
+		t.Errorf("got %v, want %v", calls, want)
+	}
+	if _, err := os.Stat(filepath.Join(r.done, "every-time")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFailedStepIsTriedAgainAndSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := newRun(t, state.RoleMaster)
+		start, tries := time.Now(), 0
+		err := r.persist(t.Context(), step{name: "join", do: func(context.Context) error {
+			if tries++; tries < 3 {
+				return errors.New("no answer")
+			}
+			return nil
+		}})
+		if err != nil || tries != 3 || time.Since(start) != 2*retryAfter {
+			t.Errorf("%d tries in %s: %v", tries, time.Since(start), err)
+		}
+		want := "join ...\nfailed: no answer\njoin ...\nfailed: no answer\njoin ...\n"
+		if log.String() != want {
+			t.Errorf("log %q", log)
+		}
+		p := r.fromFile(t)
+		if len(p.Steps) != 3 || p.Steps[0].State != state.StepFailed || p.Steps[0].Message != "no answer" ||
+			p.Steps[2].State != state.StepDone || p.Error != "" {
+			t.Errorf("recorded %+v", p)
+		}
+	})
+}
+
+func TestAStepThatWasCutOffIsNotMarkedAsDone(t *testing.T) {
+	r, _ := newRun(t, state.RoleMaster)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := r.persist(ctx, step{name: "join", do: func(context.Context) error { cancel(); return nil }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if exists(filepath.Join(r.done, "join")) {
+		t.Error("marked as done")
+	}
+}
+
+func TestStartedRemembersAcrossRuns(t *testing.T) {
+	r, _ := newRun(t, state.RoleMaster)
+	for i, want := range []bool{false, true, true} {
+		got, err := r.started("start control plane")
+		if err != nil || got != want {
+			t.Errorf("call %d: %t, %v", i, got, err)
+		}
+	}
+	if got, err := r.started("join"); err != nil || got {
+		t.Errorf("another step: %t, %v", got, err)
+	}
+}
+
+func TestPollShowsWhatItWaitsForOnceAndErrorsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := newRun(t, state.RoleMaster)
+		r.start("wait")
+		answers := []struct {
+			ok      bool
+			waiting string
+			err     error
+		}{{waiting: "for cp-2"}, {waiting: "for cp-2"}, {err: errors.New("no route")}, {ok: true, err: errors.New("half an answer")}, {ok: true}}
+		n := 0
+		err := r.poll(t.Context(), time.Second, func(context.Context) (bool, string, error) {
+			a := answers[n]
+			n++
+			return a.ok, a.waiting, a.err
+		})
+		if err != nil || n != len(answers) {
+			t.Errorf("%d looks: %v", n, err)
+		}
+		if want := "wait ...\n  for cp-2\n  no route\n  half an answer\n"; log.String() != want {
+			t.Errorf("log %q", log)
+		}
+	})
+}
+
+func TestDescribeNodes(t *testing.T) {
+	for want, got := range map[string]string{
+		"nodes: 0 of 3 ready":                             describeNodes("nodes", 0, 3, nil),
+		"control planes: 1 of 2 ready, waiting for cp-2":  describeNodes("control planes", 1, 2, []string{"cp-2"}),
+		"nodes: 1 of 3 ready, waiting for cp-2, worker-1": describeNodes("nodes", 1, 3, []string{"cp-2", "worker-1"}),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestImagesOfARole(t *testing.T) {
+	worker, _ := newRun(t, state.RoleWorker)
+	master, _ := newRun(t, state.RoleMaster)
+	for _, name := range worker.images() {
+		if !contains(master.images(), name) {
+			t.Errorf("a control plane lacks %s", name)
+		}
+	}
+	if contains(worker.images(), "etcd") || !contains(master.images(), "etcd") {
+		t.Error("etcd belongs on control planes only")
+	}
+}
+
+func TestTheProgressIsKeptAndPublished(t *testing.T) {
+	r, _ := newRun(t, state.RoleWorker)
+	var published [][]byte
+	r.publish = func(data []byte) { published = append(published, data) }
+	r.start("find own addresses")
+	r.wait("no address yet")
+	r.end(errors.New("no interface"))
+	failed := r.fromFile(t)
+	if step, _ := failed.Current(); step.State != state.StepFailed || failed.Error != "no interface" {
+		t.Errorf("after a failure: %+v", failed)
+	}
+	r.start("find own addresses")
+	r.end(nil)
+	r.complete()
+	p := r.fromFile(t)
+	if step, _ := p.Current(); !p.Complete || step.State != state.StepDone || step.Message != "" || p.Error != "" {
+		t.Errorf("after all: %+v", p)
+	}
+	if len(published) != 6 {
+		t.Errorf("published %d times", len(published))
+	}
+	file, err := os.ReadFile(r.path)
+	if err != nil || !bytes.Equal(file, published[5]) || !bytes.Equal(file, r.encoded()) {
+		t.Errorf("the file, what was published and what is sent last differ (%v)", err)
+	}
+}
+
+func TestAProgressThatCannotBeWrittenStopsNothing(t *testing.T) {
+	log := &bytes.Buffer{}
+	r := &recorder{path: "/dev/null/progress.json", now: time.Now, log: log}
+	r.start("a step")
+	r.end(nil)
+	if !strings.Contains(log.String(), "progress is not recorded") {
+		t.Errorf("log %q", log)
+	}
+}
+
+func (r *run) fromFile(t *testing.T) state.Progress {
+	t.Helper()
+	data, err := os.ReadFile(r.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p state.Progress
+	if err := json.Unmarshal(data, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
