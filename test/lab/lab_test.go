@@ -312,19 +312,21 @@ func (c cluster) podsTalk(s shape) {
 	}
 }
 
-// holders returns the host that holds each VIP that somebody holds.
+// holders returns the host that holds each VIP that somebody holds. Two
+// holders of one VIP fail the test.
 func (c cluster) holders() map[string]string {
 	c.Helper()
-	var report struct {
-		VIPs []struct{ VIP, Holder string }
-	}
+	var report struct{ VIPs map[string][]string }
 	if err := json.Unmarshal([]byte(c.must("lab", "status", "--name", c.name, "-o", "json")), &report); err != nil {
 		c.Fatal(err)
 	}
 	held := map[string]string{}
-	for _, v := range report.VIPs {
-		if v.Holder != "" {
-			held[v.VIP] = v.Holder
+	for vip, hosts := range report.VIPs {
+		if len(hosts) > 1 {
+			c.Errorf("%s is held by %v", vip, hosts)
+		}
+		if len(hosts) > 0 {
+			held[vip] = hosts[0]
 		}
 	}
 	return held
