@@ -33,8 +33,16 @@ func machineState(t *testing.T) map[string][]string {
 
 func compareMachine(t *testing.T, before map[string][]string) {
 	t.Helper()
-	if diff := cmp.Diff(before, machineState(t)); diff != "" {
-		t.Errorf("the lab left a trace (-before +after):\n%s", diff)
+	// Container monitors end on their own, a moment after their container.
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		diff := cmp.Diff(before, machineState(t))
+		if diff == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("the lab left a trace (-before +after):\n%s", diff)
+			return
+		}
 	}
 }
 

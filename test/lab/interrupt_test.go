@@ -1,0 +1,101 @@
+package lab_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// kills is how often `lab up` and its daemon are killed before it may finish.
+const kills = 10
+
+// TestUpResumesAfterKill9 kills `lab up`, and every other time the lab's daemon
+// with it, at random moments of its work, and then lets it finish.
+func TestUpResumesAfterKill9(t *testing.T) {
+	if *which != "all" && *which != "short" && *which != "kill" {
+		t.Skip("runs with 'make lab-test'")
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("hosts in the lab need root")
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	before := machineState(t)
+	t.Cleanup(func() { compareMachine(t, before) })
+	c := cluster{T: t, name: "tkill"}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if out, err := exec.CommandContext(ctx, program(t), "lab", "down", "--name", c.name).CombinedOutput(); err != nil {
+			t.Errorf("lab down: %v: %s", err, out)
+		}
+	})
+	args := []string{"lab", "up", "--name", c.name, "--control-planes=1", "--post-delay=0s"}
+	for i := range kills {
+		after := time.Duration(random.Int64N(int64(4 * time.Second)))
+		if finished := c.upKilled(args, after, i%2 == 1); finished {
+			t.Logf("killed %d times, then it was faster", i)
+			break
+		}
+	}
+	c.must(args...)
+	c.eventually(time.Minute, "the node is ready", func() error {
+		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
+		return err
+	})
+}
+
+// upKilled runs `lab up`, kills it after a while and reports whether it had
+// finished before.
+func (c cluster) upKilled(args []string, after time.Duration, daemonToo bool) bool {
+	c.Helper()
+	cmd := exec.CommandContext(c.Context(), program(c.T), args...)
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			c.Fatalf("lab up failed by itself: %v", err)
+		}
+		return true
+	case <-time.After(after):
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		c.Fatal(err)
+	}
+	<-ended
+	if daemonToo {
+		if err := killDaemon(c.name); err != nil {
+			c.Logf("daemon not killed: %v", err)
+		}
+	}
+	return false
+}
+
+// killDaemon kills the daemon of a lab, if it runs as the recorded process.
+func killDaemon(lab string) error {
+	data, err := os.ReadFile(filepath.Join("/var/lib/holdfast/labs", lab, "daemon.json"))
+	if err != nil {
+		return err
+	}
+	var d struct{ PID int }
+	if err := json.Unmarshal(data, &d); err != nil || d.PID <= 1 {
+		return fmt.Errorf("daemon.json: %q: %w", data, err)
+	}
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", d.PID))
+	if err != nil || string(name) != "holdfast\n" {
+		return fmt.Errorf("process %d is %q: %w", d.PID, name, err)
+	}
+	return syscall.Kill(d.PID, syscall.SIGKILL)
+}
