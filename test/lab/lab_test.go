@@ -210,7 +210,8 @@ func (c cluster) nodesAreReady(s shape) {
 		_, controlPlane := n.Metadata.Labels["node-role.kubernetes.io/control-plane"]
 		_, master := n.Metadata.Labels["node-role.kubernetes.io/master"]
 		_, worker := n.Metadata.Labels["node-role.kubernetes.io/worker"]
-		if controlPlane != master || (!master && !worker) {
+		workers := s.nodes - int(s.name[0]-'0')
+		if controlPlane != master || worker != (!master || workers == 0) {
 			c.Errorf("%s has the roles %v", n.Metadata.Name, n.Metadata.Labels)
 		}
 	}

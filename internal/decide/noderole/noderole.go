@@ -3,30 +3,46 @@
 // select nodes by master and worker.
 package noderole
 
-// Label prefix and names; the value of a role label is empty.
+import "github.com/holdfast/holdfast/internal/state"
+
+// Role labels; their value is empty.
 const (
 	ControlPlane = "node-role.kubernetes.io/control-plane"
 	Master       = "node-role.kubernetes.io/master"
 	Worker       = "node-role.kubernetes.io/worker"
 )
 
+// Claim is the label by which a host says, from its first moment as a node,
+// what it was installed as; its value is a state.Role. A joining control plane
+// is a node for some seconds before kubeadm labels it as one, and must not be
+// taken for a worker meanwhile.
+const Claim = "holdfast.io/role"
+
 // Missing returns the labels that a node lacks, given those it has and whether
-// control planes take workloads in this cluster. Labels are only ever added: a
-// person may take worker away from a control plane with a taint, and may add
-// roles of their own.
+// control planes take workloads in this cluster. What a host claims can make
+// it a worker only: who is a control plane was decided by kubeadm with an
+// administrator's rights. Labels are only ever added, since a person may give
+// nodes roles of their own.
 func Missing(have map[string]string, mastersSchedulable bool) []string {
-	want := []string{Worker}
-	if _, controlPlane := have[ControlPlane]; controlPlane {
-		want = []string{Master}
-		if mastersSchedulable {
-			want = append(want, Worker)
-		}
-	}
 	var missing []string
-	for _, label := range want {
+	for _, label := range wanted(have, mastersSchedulable) {
 		if _, ok := have[label]; !ok {
 			missing = append(missing, label)
 		}
 	}
 	return missing
+}
+
+func wanted(have map[string]string, mastersSchedulable bool) []string {
+	_, controlPlane := have[ControlPlane]
+	switch {
+	case controlPlane && mastersSchedulable:
+		return []string{Master, Worker}
+	case controlPlane:
+		return []string{Master}
+	case have[Claim] == string(state.RoleWorker):
+		return []string{Worker}
+	default:
+		return nil
+	}
 }

@@ -1,6 +1,7 @@
 package noderole
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +14,11 @@ func TestMissing(t *testing.T) {
 		schedulable bool
 		want        []string
 	}{
-		{"a worker", nil, false, []string{Worker}},
-		{"a worker that has its label", []string{Worker}, true, nil},
+		{"a worker", []string{Claim + "=worker"}, false, []string{Worker}},
+		{"a worker that has its label", []string{Claim + "=worker", Worker}, true, nil},
+		{"a control plane that kubeadm has not labelled yet", []string{Claim + "=master"}, false, nil},
+		{"a host that nobody installed", nil, true, nil},
+		{"who claims to be a control plane gets nothing by it", []string{Claim + "=master"}, true, nil},
 		{"a control plane beside workers", []string{ControlPlane}, false, []string{Master}},
 		{"a control plane that takes workloads", []string{ControlPlane}, true, []string{Master, Worker}},
 		{"a control plane that lacks one", []string{ControlPlane, Master}, true, []string{Worker}},
@@ -24,7 +28,8 @@ func TestMissing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			have := map[string]string{"kubernetes.io/os": "linux"}
 			for _, l := range c.have {
-				have[l] = ""
+				name, value, _ := strings.Cut(l, "=")
+				have[name] = value
 			}
 			if diff := cmp.Diff(c.want, Missing(have, c.schedulable)); diff != "" {
 				t.Error(diff)

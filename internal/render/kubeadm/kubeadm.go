@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/payload"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -79,8 +80,11 @@ func local(host state.HostFacts) apiEndpoint {
 func registration(s *site.Site, role state.Role, host state.HostFacts) nodeRegistration {
 	reg := nodeRegistration{
 		Name: host.NodeName, CRISocket: criSocket, ImagePullPolicy: "Never",
-		Taints:           []taint{},
-		KubeletExtraArgs: []arg{{Name: "node-ip", Value: joinAddrs(host.Addresses)}},
+		Taints: []taint{},
+		KubeletExtraArgs: []arg{
+			{Name: "node-ip", Value: joinAddrs(host.Addresses)},
+			{Name: "node-labels", Value: noderole.Claim + "=" + string(installedAs(role))},
+		},
 	}
 	if role.ControlPlane() && !s.Topology().MastersSchedulable {
 		reg.Taints = append(reg.Taints, taint{Key: ControlPlaneTaint, Effect: "NoSchedule"})
@@ -90,6 +94,14 @@ func registration(s *site.Site, role state.Role, host state.HostFacts) nodeRegis
 		reg.IgnorePreflightErrors = []string{"SystemVerification"}
 	}
 	return reg
+}
+
+// installedAs is the role of a host once the cluster stands.
+func installedAs(role state.Role) state.Role {
+	if role == state.RoleBootstrap {
+		return state.RoleMaster
+	}
+	return role
 }
 
 func cluster(s *site.Site, host state.HostFacts) clusterConfiguration {

@@ -1,0 +1,101 @@
+// Package installation decides how far the installation of a site is, from
+// what its hosts report and what its cluster says of itself.
+package installation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// The ConfigMap with which the first host tells the cluster how far it is. The
+// key status and its value are what others read after OpenShift's bootstrap.
+const (
+	MarksNamespace = "kube-system"
+	MarksName      = "bootstrap"
+	BootstrapMark  = "status"
+	InstallMark    = "install"
+	Complete       = "complete"
+)
+
+// Goal is what somebody waits for.
+type Goal string
+
+// The goals: all control planes are ready; every host of the configuration is.
+const (
+	BootstrapComplete Goal = "bootstrap-complete"
+	InstallComplete   Goal = "install-complete"
+)
+
+// Expected are the numbers of hosts in the install configuration.
+type Expected struct{ ControlPlanes, Workers int }
+
+// Reached reports whether a site is at the goal: its cluster says so, or all
+// hosts that the goal is about do. Marks is the data of the ConfigMap, nil
+// where the cluster does not answer or has none.
+func Reached(goal Goal, want Expected, hosts []state.Progress, marks map[string]string) bool {
+	if marks[InstallMark] == Complete {
+		return true
+	}
+	controlPlanes, workers := count(hosts, func(p state.Progress) bool { return p.Complete })
+	if goal == BootstrapComplete {
+		return marks[BootstrapMark] == Complete || controlPlanes >= want.ControlPlanes
+	}
+	return controlPlanes >= want.ControlPlanes && workers >= want.Workers
+}
+
+// Merge joins older reports with newer ones, by host, in the order of names.
+// Whoever serves the newer ones may have been started a moment ago: a host
+// that it does not know is still where it was.
+func Merge(older, newer []state.Progress) []state.Progress {
+	out := slices.Clone(newer)
+	for _, p := range older {
+		if !slices.ContainsFunc(newer, func(n state.Progress) bool { return n.Host == p.Host }) {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b state.Progress) int { return strings.Compare(a.Host, b.Host) })
+	return out
+}
+
+// Open says what is missing from the goal: what each host that it is about
+// does, and how many have not been heard of.
+func Open(goal Goal, want Expected, hosts []state.Progress) []string {
+	var out []string
+	for _, p := range hosts {
+		if !p.Complete && (goal == InstallComplete || p.Role.ControlPlane()) {
+			out = append(out, p.Host+" "+p.Doing())
+		}
+	}
+	if goal == BootstrapComplete {
+		want.Workers = 0
+	}
+	controlPlanes, workers := count(hosts, func(state.Progress) bool { return true })
+	out = appendSilent(out, want.ControlPlanes-controlPlanes, "control plane")
+	return appendSilent(out, want.Workers-workers, "worker")
+}
+
+func appendSilent(out []string, n int, what string) []string {
+	switch {
+	case n <= 0:
+		return out
+	case n == 1:
+		return append(out, fmt.Sprintf("1 %s has not been heard of", what))
+	}
+	return append(out, fmt.Sprintf("%d %ss have not been heard of", n, what))
+}
+
+func count(hosts []state.Progress, chosen func(state.Progress) bool) (controlPlanes, workers int) {
+	for _, p := range hosts {
+		switch {
+		case !chosen(p):
+		case p.Role.ControlPlane():
+			controlPlanes++
+		default:
+			workers++
+		}
+	}
+	return controlPlanes, workers
+}
