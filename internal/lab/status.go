@@ -127,7 +127,7 @@ func look(ctx context.Context, pid int, script string) ([]byte, error) {
 }
 
 // etcdctl runs with the keys that kubeadm gives every control plane.
-const etcdctl = "etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt " +
+const etcdctl = "etcdctl --endpoints https://localhost:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt " +
 	"--cert /etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key --command-timeout 2s "
 
 func lookEtcd(ctx context.Context, pid int, members *[]EtcdMember) error {
