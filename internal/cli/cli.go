@@ -26,7 +26,7 @@ type UsageError = command.UsageError
 
 // Run executes one command line and returns the process's exit code.
 func Run(ctx context.Context, streams Streams, args []string) int {
-	return command.Run(ctx, newRoot(streams), streams, args)
+	return command.Run(ctx, newRoot(streams), streams, args) //nolint:contextcheck // cobra hands the context to each command
 }
 
 func newRoot(streams Streams) *cobra.Command {
