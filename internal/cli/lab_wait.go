@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/holdfast/holdfast/internal/lab"
 )
@@ -18,7 +13,13 @@ import (
 // their logs.
 func waitForLab(ctx context.Context, streams Streams, b *lab.Lab, c *lab.Client, timeout time.Duration) error {
 	view := newView(streams.Err)
-	err := b.Wait(ctx, c, timeout, view.show)
+	err := b.Wait(ctx, c, timeout, func(hosts []lab.HostProgress, since time.Duration) {
+		lines := make([]viewLine, 0, len(hosts))
+		for _, h := range hosts {
+			lines = append(lines, viewLine{h.Name, h.Doing()})
+		}
+		view.show(lines, since)
+	})
 	view.end()
 	if err != nil {
 		return errors.Join(err, bundle(ctx, streams, b, c))
@@ -26,8 +27,19 @@ func waitForLab(ctx context.Context, streams Streams, b *lab.Lab, c *lab.Client,
 	if _, err := b.WriteKubeconfig(ctx, c); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(streams.Out, "lab %s is up; try:\n  holdfast lab kubectl --name %[1]s -- get nodes\n  holdfast lab status --name %[1]s\n", b.Layout.Spec.Name)
+	_, err = fmt.Fprintf(streams.Out, "lab %s is up; try:\n  %s -- get nodes\n  %s\n", b.Layout.Spec.Name,
+		labLine(b, "kubectl"), labLine(b, "status"))
 	return err
+}
+
+// labLine is a command line that a person can copy, with the program as it
+// was called.
+func labLine(b *lab.Lab, verb string) string {
+	line := os.Args[0] + " lab " + verb
+	if name := b.Layout.Spec.Name; name != defaultLab {
+		line += " --name " + name
+	}
+	return line
 }
 
 // bundle collects logs after a failure. A person who interrupted the wait
@@ -43,49 +55,3 @@ func bundle(ctx context.Context, streams Streams, b *lab.Lab, c *lab.Client) err
 	_, err = fmt.Fprintf(streams.Err, "likely reason: %s\nlogs of all hosts: %s\n", reason, dir)
 	return err
 }
-
-// view shows what the hosts are doing: on a terminal a line per host that is
-// redrawn, elsewhere a line for each change.
-type view struct {
-	out   io.Writer
-	live  bool
-	lines int
-	last  map[string]string
-}
-
-func newView(out io.Writer) *view {
-	f, ok := out.(*os.File)
-	return &view{out: out, live: ok && term.IsTerminal(int(f.Fd())), last: map[string]string{}}
-}
-
-func (v *view) show(hosts []lab.HostProgress, since time.Duration) {
-	if v.live {
-		v.redraw(hosts, since)
-		return
-	}
-	for _, h := range hosts {
-		if doing := h.Doing(); v.last[h.Name] != doing {
-			v.last[h.Name] = doing
-			_, _ = fmt.Fprintf(v.out, "%6.1fs %-10s %s\n", since.Seconds(), h.Name, doing)
-		}
-	}
-}
-
-// maxLine keeps a line of the live view from wrapping, which would break the
-// redrawing.
-const maxLine = 76
-
-func (v *view) redraw(hosts []lab.HostProgress, since time.Duration) {
-	var text strings.Builder
-	if v.lines > 0 {
-		fmt.Fprintf(&text, "\x1b[%dA", v.lines)
-	}
-	for _, h := range hosts {
-		line := []rune(fmt.Sprintf("%6.1fs %-10s %s", since.Seconds(), h.Name, h.Doing()))
-		fmt.Fprintf(&text, "\r\x1b[K%s\n", string(line[:min(len(line), maxLine)]))
-	}
-	v.lines = len(hosts)
-	_, _ = io.WriteString(v.out, text.String())
-}
-
-func (v *view) end() { v.lines = 0 }

@@ -3,11 +3,14 @@ package lab
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // lookPatience bounds each look into a host, so that a status of a broken lab
@@ -116,8 +119,19 @@ func (b *Lab) lookInside(ctx context.Context, h HostStatus, s *Status) {
 
 func (s *Status) take(what string, err error) {
 	if err != nil {
-		s.Notes = append(s.Notes, what+": "+err.Error())
+		s.Notes = append(s.Notes, what+": "+brief(err))
 	}
+}
+
+// brief is the last line of what a failed command said: the cause, without
+// the long command line.
+func brief(err error) string {
+	text := err.Error()
+	if run, ok := errors.AsType[*host.RunError](err); ok && run.Output != "" {
+		text = run.Output
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
 }
 
 func look(ctx context.Context, pid int, script string) ([]byte, error) {

@@ -130,22 +130,14 @@ func unfinished(hosts []HostProgress, timeout time.Duration, cause error) error 
 
 // Doing says in a few words what a host is at.
 func (h HostProgress) Doing() string {
-	step, any := h.Install.Current()
+	_, begun := h.Install.Current()
 	switch {
 	case h.Power == PowerPOST:
 		return "tests itself before it boots"
 	case h.Power == PowerOff:
 		return "is off (BMC: " + h.BMC + ")"
-	case h.Install.Complete:
-		return "is ready"
-	case !any && h.Trouble != "":
+	case !begun && !h.Install.Complete && h.Trouble != "":
 		return "first boot fails: " + h.Trouble
-	case !any:
-		return "boots"
-	case h.Install.Error != "":
-		return fmt.Sprintf("tries %s again: %s", step.Name, h.Install.Error)
-	case step.Message != "":
-		return step.Name + ": " + step.Message
 	}
-	return step.Name
+	return h.Install.Doing()
 }
