@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -93,9 +95,12 @@ func killDaemon(lab string) error {
 	if err := json.Unmarshal(data, &d); err != nil || d.PID <= 1 {
 		return fmt.Errorf("daemon.json: %q: %w", data, err)
 	}
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", d.PID))
-	if err != nil || string(name) != "holdfast\n" {
-		return fmt.Errorf("process %d is %q: %w", d.PID, name, err)
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", d.PID))
+	if err != nil {
+		return err
+	}
+	if words := strings.Split(string(line), "\x00"); !slices.Contains(words, "daemon") {
+		return fmt.Errorf("process %d is another one: %q", d.PID, words)
 	}
 	return syscall.Kill(d.PID, syscall.SIGKILL)
 }
