@@ -7,6 +7,7 @@ func commands(streams Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newRelease(streams),
 		newCreate(streams),
+		newWaitFor(streams),
 		newLab(streams),
 		newVersion(streams),
 	}

@@ -50,6 +50,10 @@ func NewMemory() *Memory { return &Memory{hosts: map[string]state.Progress{}} }
 func (m *Memory) Put(p state.Progress) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.put(p)
+}
+
+func (m *Memory) put(p state.Progress) error {
 	known, ok := m.hosts[p.Host]
 	switch {
 	case ok && known.Role != p.Role:
@@ -65,11 +69,15 @@ func (m *Memory) Put(p state.Progress) error {
 func (m *Memory) All() ([]state.Progress, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.all(), nil
+}
+
+func (m *Memory) all() []state.Progress {
 	all := make([]state.Progress, 0, len(m.hosts))
 	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
 		all = append(all, m.hosts[host])
 	}
-	return all, nil
+	return all
 }
 
 // MaxProgressBytes bounds one report, in bytes.

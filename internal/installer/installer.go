@@ -71,6 +71,28 @@ func (in *Installer) Load() (*site.Site, error) {
 	return s, err
 }
 
+// Made returns the site that the directory's files were made for, whatever was
+// written into the install configuration since. It makes and changes nothing.
+func (in *Installer) Made() (*site.Site, error) {
+	st, err := in.readState()
+	if err != nil {
+		return nil, err
+	}
+	if st == nil {
+		return nil, &InputError{fmt.Errorf("nothing was made in %s yet: run 'holdfast create ignition-configs --dir %[1]s' first, "+
+			"or name the directory where you did", in.Dir)}
+	}
+	cfg, err := config.Parse([]byte(st.Config))
+	if err != nil {
+		return nil, errNoLongerValid(err)
+	}
+	return &site.Site{Config: cfg, Identity: st.Identity}, nil
+}
+
+func errNoLongerValid(err error) error {
+	return fmt.Errorf("%s holds a configuration that is no longer valid: %w", StateFile, err)
+}
+
 // open is Load that returns the state too. What is returned is saved.
 func (in *Installer) open() (*site.Site, *saved, error) {
 	old, err := in.readState()
@@ -149,7 +171,7 @@ func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) 
 func sameCluster(old *saved, cfg *config.InstallConfig) error {
 	before, err := config.Parse([]byte(old.Config))
 	if err != nil {
-		return fmt.Errorf("%s holds a configuration that is no longer valid: %w", StateFile, err)
+		return errNoLongerValid(err)
 	}
 	if before.ClusterDomain() == cfg.ClusterDomain() {
 		return nil

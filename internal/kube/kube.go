@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -36,10 +37,17 @@ type Client struct {
 }
 
 // Open returns a client of the kubeconfig file. It reaches nothing yet.
-func Open(kubeconfig string) (*Client, error) {
+func Open(kubeconfig string) (*Client, error) { return OpenAt(kubeconfig, "") }
+
+// OpenAt is Open for another server than the kubeconfig's: a URL, or empty.
+// What the server's certificate must say stays as the kubeconfig has it.
+func OpenAt(kubeconfig, server string) (*Client, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+	}
+	if server != "" {
+		cfg.Host = server
 	}
 	cfg.UserAgent = fieldManager
 	set, err := kubernetes.NewForConfig(cfg)
@@ -62,6 +70,20 @@ func (c *Client) Nodes(ctx context.Context) ([]state.Node, error) {
 		nodes = append(nodes, nodeOf(&list.Items[i]))
 	}
 	return nodes, nil
+}
+
+// ConfigMap returns the data of a ConfigMap, nil if there is none.
+func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	got, err := c.set.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return got.Data, nil
 }
 
 // WatchNodes calls changed with all nodes whenever one of them changed, and

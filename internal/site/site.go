@@ -58,15 +58,15 @@ func (s *Site) APIHost() string {
 
 // APIEndpoint is APIHost with the API's port, as kubeadm's
 // controlPlaneEndpoint wants it.
-func (s *Site) APIEndpoint() string { return hostPort(s.APIHost(), APIPort) }
+func (s *Site) APIEndpoint() string { return HostPort(s.APIHost(), APIPort) }
 
 // ConfigServerURL is the base URL of the configuration server.
 func (s *Site) ConfigServerURL() string {
-	return "https://" + hostPort(s.APIHost(), ConfigServerPort)
+	return "https://" + HostPort(s.APIHost(), ConfigServerPort)
 }
 
-// hostPort joins a name or an address of either family with a port.
-func hostPort(host string, port uint16) string {
+// HostPort joins a name or an address of either family with a port.
+func HostPort(host string, port uint16) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return netip.AddrPortFrom(a, port).String()
 	}

@@ -44,3 +44,19 @@ func (p Progress) Current() (Step, bool) {
 	}
 	return p.Steps[len(p.Steps)-1], true
 }
+
+// Doing says in a few words what the host is at.
+func (p Progress) Doing() string {
+	step, any := p.Current()
+	switch {
+	case p.Complete:
+		return "is ready"
+	case !any:
+		return "boots"
+	case p.Error != "":
+		return "tries " + step.Name + " again: " + p.Error
+	case step.Message != "":
+		return step.Name + ": " + step.Message
+	}
+	return step.Name
+}

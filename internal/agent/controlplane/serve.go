@@ -22,9 +22,17 @@ import (
 // drainTime is how long requests under way may take when the server stops.
 const drainTime = 5 * time.Second
 
+// progressPath keeps what hosts reported across restarts of the agent. It need
+// not outlive a boot: hosts that are not installed report again.
+const progressPath = "/run/holdfast/progress.json"
+
 // serveConfig serves the configuration of joining hosts on every address, so
 // also on a VIP that this host holds now or later.
 func (r *run) serveConfig(ctx context.Context) error {
+	progress, err := configserver.OpenFile(progressPath)
+	if err != nil {
+		return err
+	}
 	handler := configserver.New(configserver.Options{
 		Render: func(role state.Role, version string) ([]byte, error) {
 			return installer.RoleIgnition(r.Site, role, nil, version)
@@ -32,6 +40,7 @@ func (r *run) serveConfig(ctx context.Context) error {
 		Verify: func(token string, role state.Role, now time.Time) error {
 			return jointoken.Verify(r.Site.Identity.JoinKey, token, role, now)
 		},
+		Progress:  progress,
 		ReadToken: r.Site.Identity.ProgressToken,
 		Now:       r.Now,
 		Logf:      r.logf,

@@ -1,7 +1,9 @@
 package install
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/render/cni"
@@ -56,7 +60,7 @@ func (r *run) kubectl(ctx context.Context, args ...string) ([]byte, error) {
 // joinPodNetwork waits for this host's share of the pod network and connects
 // the container runtime to it.
 func (r *run) joinPodNetwork(ctx context.Context) error {
-	if r.Site.Config.Networking.NetworkType == "None" {
+	if r.Site.Config.Networking.NetworkType == config.NetworkTypeNone {
 		return nil
 	}
 	var lease cni.Lease
@@ -89,10 +93,26 @@ func (r *run) waitControlPlanes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manifest := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"bootstrap","namespace":"kube-system"},"data":{"status":"complete"}}`
+	return r.mark(ctx, installation.BootstrapMark)
+}
+
+// mark tells the cluster how far its installation is, for whoever waits for
+// it: each mark that was reached, in the order of the installation.
+func (r *run) mark(ctx context.Context, reached ...string) error {
+	data := map[string]string{}
+	for _, m := range reached {
+		data[m] = installation.Complete
+	}
+	manifest, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+		"metadata": map[string]string{"name": installation.MarksName, "namespace": installation.MarksNamespace},
+	})
+	if err != nil {
+		return err
+	}
 	_, err = host.Run(ctx, host.Cmd{Name: "kubectl", Args: []string{
 		"--kubeconfig", adminKubeconfig, "apply", "--server-side", "--field-manager=holdfast-install", "--filename", "-",
-	}, Stdin: strings.NewReader(manifest)})
+	}, Stdin: bytes.NewReader(manifest)})
 	return err
 }
 
@@ -103,12 +123,14 @@ func (r *run) waitCluster(ctx context.Context) error {
 	if err := r.waitNodes(ctx, "nodes", want, func(state.Node) bool { return true }); err != nil {
 		return err
 	}
-	if r.Site.Config.Networking.NetworkType == "None" {
-		return nil
+	if r.Site.Config.Networking.NetworkType != config.NetworkTypeNone {
+		r.wait("waiting for the cluster's name service")
+		_, err := r.kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
+		if err != nil {
+			return err
+		}
 	}
-	r.wait("waiting for the cluster's name service")
-	_, err := r.kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
-	return err
+	return r.mark(ctx, installation.BootstrapMark, installation.InstallMark)
 }
 
 // waitReady waits until this host's own node is ready.

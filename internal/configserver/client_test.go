@@ -1,0 +1,131 @@
+package configserver
+
+import (
+	"encoding/pem"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// newClient returns a client of a test's server, whose certificate is good for
+// example.com.
+func newClient(s *site) *Client {
+	return &Client{
+		Addresses: []string{s.Listener.Addr().String()}, ServerName: "example.com", Token: readToken,
+		CA: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
+	}
+}
+
+func TestAClientReadsWhatHostsReported(t *testing.T) {
+	store := NewMemory()
+	s := newSite(t, func(o *Options) { o.Progress = store })
+	want := []state.Progress{{Host: "cp-1", Role: state.RoleBootstrap, Steps: []state.Step{{Name: "join", State: state.StepRunning, Started: start}}}}
+	if err := store.Put(want[0]); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(s)
+	c.Addresses = append([]string{unused(t)}, c.Addresses...)
+	for range 2 {
+		got, err := c.Progress(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// unused returns an address that refuses connections.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func TestAClientTellsAnotherSitesServerApart(t *testing.T) {
+	s := newSite(t, nil)
+	for name, change := range map[string]func(*Client){
+		"another token":     func(c *Client) { c.Token = "of another site" },
+		"another name":      func(c *Client) { c.ServerName = "api-int.other.test" },
+		"another authority": func(c *Client) { c.CA = sitetest.New(t, sitetest.OneNone).Identity.ConfigCA.Cert },
+	} {
+		c := newClient(s)
+		change(c)
+		_, err := c.Progress(t.Context())
+		if !errors.Is(err, ErrForeign) || strings.Contains(err.Error(), c.Token) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAClientNamesEveryAddressThatDoesNotAnswer(t *testing.T) {
+	c := newClient(newSite(t, nil))
+	c.Addresses = []string{unused(t), unused(t)}
+	_, err := c.Progress(t.Context())
+	if err == nil || !strings.Contains(err.Error(), c.Addresses[0]) || !strings.Contains(err.Error(), c.Addresses[1]) {
+		t.Errorf("got %v", err)
+	}
+	c = newClient(newSite(t, nil))
+	c.CA = "hush"
+	if _, err := c.Progress(t.Context()); err == nil || strings.Contains(err.Error(), "hush") {
+		t.Errorf("an authority that is none: %v", err)
+	}
+}
+
+func TestAFileOutlivesTheServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run", "progress.json")
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := state.Progress{Host: "cp-1", Role: state.RoleMaster}, state.Progress{Host: "cp-2", Role: state.RoleMaster, Complete: true}
+	for _, p := range []state.Progress{two, one} {
+		if err := f.Put(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Put(state.Progress{Host: "cp-1", Role: state.RoleWorker}); !errors.Is(err, ErrOtherRole) {
+		t.Errorf("another role: %v", err)
+	}
+	again, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := again.All()
+	if diff := cmp.Diff([]state.Progress{one, two}, got); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != state.SecretFileMode {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestADamagedFileIsAnEmptyStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "progress.json")
+	if err := os.WriteFile(path, []byte(`[{"host":"cp-`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := f.All(); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if _, err := OpenFile(t.TempDir()); err == nil {
+		t.Error("a directory was opened")
+	}
+}
