@@ -12,7 +12,7 @@ import (
 
 // Run executes one command line and returns the process's exit code.
 func Run(ctx context.Context, streams command.Streams, args []string) int {
-	return command.Run(ctx, newRoot(streams), streams, args)
+	return command.Run(ctx, newRoot(streams), streams, args) //nolint:contextcheck // a command gets its context when it runs
 }
 
 func newRoot(streams command.Streams) *cobra.Command {

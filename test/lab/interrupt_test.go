@@ -76,7 +76,9 @@ func (c cluster) upKilled(args []string, after time.Duration, daemonToo bool) bo
 	if err := cmd.Process.Kill(); err != nil {
 		c.Fatal(err)
 	}
-	<-ended
+	if err := <-ended; err == nil {
+		return true // it was done in that very moment
+	}
 	if daemonToo {
 		if err := killDaemon(c.name); err != nil {
 			c.Logf("daemon not killed: %v", err)

@@ -36,7 +36,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.serveConfig(ctx) })
-	group.Go(func() error { return r.followNodes(ctx) })
+	group.Go(func() error { r.followNodes(ctx); return nil })
 	return group.Wait()
 }
 

@@ -23,20 +23,15 @@ import (
 const adminKubeconfig = "/etc/kubernetes/admin.conf"
 
 // followNodes keeps labels and VRRP peers in step with the nodes of the
-// cluster, from the moment this host has access to one. An interrupted watch
-// begins anew.
-func (r *run) followNodes(ctx context.Context) error {
-	for {
+// cluster, from the moment this host has access to one and until the context
+// ends. An interrupted watch begins anew.
+func (r *run) followNodes(ctx context.Context) {
+	for ctx.Err() == nil {
 		err := r.watchOnce(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) {
 			r.logf("watch nodes: %v", err)
 		}
-		if err := sleep(ctx, time.Second); err != nil {
-			return nil
-		}
+		_ = sleep(ctx, time.Second) // the loop looks at the context itself
 	}
 }
 

@@ -47,8 +47,10 @@ func (r *run) apply(ctx context.Context, folder string, flags ...string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	args := append([]string{"apply", "--server-side", "--force-conflicts", "--field-manager=holdfast-install",
-		"--filename", dir}, flags...)
+	args := append([]string{
+		"apply", "--server-side", "--force-conflicts", "--field-manager=holdfast-install",
+		"--filename", dir,
+	}, flags...)
 	_, err := r.kubectl(ctx, args...)
 	return err
 }

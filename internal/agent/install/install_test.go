@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -167,7 +168,7 @@ func TestImagesOfARole(t *testing.T) {
 	worker, _ := newRun(t, state.RoleWorker)
 	master, _ := newRun(t, state.RoleMaster)
 	for _, name := range worker.images() {
-		if !contains(master.images(), name) {
+		if !slices.Contains(master.images(), name) {
 			t.Errorf("a control plane lacks %s", name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,7 +120,7 @@ func (r *run) loadImages(ctx context.Context) error {
 	known := strings.Fields(string(have))
 	var missing []string
 	for _, name := range r.images() {
-		if !contains(known, payload.Image(name)) {
+		if !slices.Contains(known, payload.Image(name)) {
 			missing = append(missing, name)
 		}
 	}
@@ -132,15 +133,6 @@ func (r *run) loadImages(ctx context.Context) error {
 		Name: "ctr", Args: []string{"-n", "k8s.io", "images", "import", "--local", "-"}, Stdin: read,
 	})
 	return errors.Join(err, read.Close())
-}
-
-func contains(list []string, want string) bool {
-	for _, s := range list {
-		if s == want {
-			return true
-		}
-	}
-	return false
 }
 
 // writeCertificates lays the authorities where kubeadm looks for them; it

@@ -43,8 +43,12 @@ func TestChoose(t *testing.T) {
 		{"the lower address wins on one interface", []Address{address("eth0", 2, "10.98.0.12/24"), address("eth0", 2, "10.98.0.11/24")}, v4, "[10.98.0.11] eth0"},
 		{"a tentative or deprecated address waits", []Address{unusable(address("eth0", 2, "fd98::11/64")), address("eth0", 2, "fd98::12/64")}, v6, "[fd98::12] eth0"},
 		{"a /128 from DHCPv6 counts", []Address{address("eth0", 2, "fd98::77/128")}, v6, "[fd98::77] eth0"},
-		{"a missing family is named", []Address{address("eth0", 2, "10.98.0.11/24")}, dual,
-			"no usable IPv6 address inside the machine networks 10.98.0.0/24, fd98::/64; this host has 10.98.0.11/24 on eth0"},
+		{
+			"a missing family is named",
+			[]Address{address("eth0", 2, "10.98.0.11/24")},
+			dual,
+			"no usable IPv6 address inside the machine networks 10.98.0.0/24, fd98::/64; this host has 10.98.0.11/24 on eth0",
+		},
 		{"nothing at all", nil, v4, "no usable IPv4 address inside the machine networks 10.98.0.0/24; this host has no address at all"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func TestPeersAreOfTheSameFamilyAndNeverOneself(t *testing.T) {
 		Cluster: "shop", VIPs: addrs("fd98::5"), Interface: "eth0", Own: addrs("10.98.0.11", "fd98::11"),
 		ControlPlanes: addrs("fd98::13", "10.98.0.12", "fd98::11", "fd98::12", "fd98::12"),
 	})
-	if diff := cmp.Diff([]netip.Addr(addrs("fd98::12", "fd98::13")), got[0].Peers, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(addrs("fd98::12", "fd98::13"), got[0].Peers, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/state"
@@ -34,7 +33,7 @@ func Pod(image string) ([]byte, error) {
 		Spec: corev1.PodSpec{
 			HostNetwork: true, HostPID: true,
 			PriorityClassName:             "system-node-critical",
-			TerminationGracePeriodSeconds: ptr.To[int64](stopGrace),
+			TerminationGracePeriodSeconds: new(int64(stopGrace)),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers:                    []corev1.Container{container(image)},
 			Volumes: []corev1.Volume{

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/config"
@@ -44,7 +43,7 @@ func Init(s *site.Site, host state.HostFacts) ([]byte, error) {
 			NodeRegistration: registration(s, state.RoleBootstrap, host),
 			LocalAPIEndpoint: local(host),
 		},
-		cluster(s, host),
+		cluster(s),
 		kubeletConfiguration(host),
 		kubeProxyConfiguration(),
 	)
@@ -104,7 +103,7 @@ func installedAs(role state.Role) state.Role {
 	return role
 }
 
-func cluster(s *site.Site, host state.HostFacts) clusterConfiguration {
+func cluster(s *site.Site) clusterConfiguration {
 	return clusterConfiguration{
 		APIVersion: apiVersion, Kind: "ClusterConfiguration",
 		ClusterName: s.Config.Metadata.Name, KubernetesVersion: payload.KubernetesVersion,
@@ -154,23 +153,23 @@ func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
 	c := kubelet.KubeletConfiguration{
 		TypeMeta:     metav1.TypeMeta{APIVersion: kubelet.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
 		CgroupDriver: "cgroupfs",
-		FailSwapOn:   ptr.To(false),
+		FailSwapOn:   new(false),
 		CrashLoopBackOff: kubelet.CrashLoopBackOffConfig{
 			MaxContainerRestartPeriod: &metav1.Duration{Duration: maxRestartPeriod},
 		},
 		ContainerRuntimeEndpoint: criSocket,
 	}
 	if host.CgroupV1 {
-		c.FailCgroupV1 = ptr.To(false)
+		c.FailCgroupV1 = new(false)
 	}
 	if host.RestrictOOM {
-		c.OOMScoreAdj = ptr.To[int32](0)
+		c.OOMScoreAdj = new(int32(0))
 	}
 	return c
 }
 
 func kubeProxyConfiguration() kubeproxy.KubeProxyConfiguration {
-	zero := ptr.To[int32](0)
+	zero := new(int32(0))
 	off := &metav1.Duration{}
 	return kubeproxy.KubeProxyConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: kubeproxy.SchemeGroupVersion.String(), Kind: "KubeProxyConfiguration"},
