@@ -172,7 +172,7 @@ func TestImagesOfARole(t *testing.T) {
 			t.Errorf("a control plane lacks %s", name)
 		}
 	}
-	if contains(worker.images(), "etcd") || !contains(master.images(), "etcd") {
+	if slices.Contains(worker.images(), "etcd") || !slices.Contains(master.images(), "etcd") {
 		t.Error("etcd belongs on control planes only")
 	}
 }
