@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,9 @@ const defaultLab = "default"
 // labRoot is the directory of all labs: HOLDFAST_LABS, else the default.
 func labRoot() string {
 	if dir := os.Getenv("HOLDFAST_LABS"); dir != "" {
+		if whole, err := filepath.Abs(dir); err == nil {
+			return whole
+		}
 		return dir
 	}
 	return lab.DefaultRoot

@@ -14,8 +14,11 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 )
 
-// containerLabel marks every container of a lab with the lab's name.
-const containerLabel = "holdfast.lab"
+// Labels of every container of a lab: the lab's name and its directory.
+const (
+	containerLabel = "holdfast.lab"
+	dirLabel       = "holdfast.lab.dir"
+)
 
 // volumes are the directories of a host that hold overlay stores or a
 // database and so must not lie on the container's own overlay.
@@ -47,7 +50,7 @@ func podmanCommand(args ...string) host.Cmd {
 func (b *Lab) createArgs(h Host, image string) []string {
 	args := []string{
 		"create", "--name", h.Container, "--hostname", h.Name, "--no-hosts", "--dns", "none",
-		"--label", containerLabel + "=" + b.Layout.Spec.Name,
+		"--label", containerLabel + "=" + b.Layout.Spec.Name, "--label", dirLabel + "=" + b.Dir,
 		"--privileged", "--cgroupns", "private", "--systemd=false", "-e", "container=podman",
 		"--stop-signal", "SIGRTMIN+3", "--restart", "no", "--log-driver", "none", "--pids-limit", "0",
 		"--tmpfs", "/run:rw,exec,mode=755", "--tmpfs", "/run/lock:rw", "--tmpfs", "/tmp:rw,exec,mode=1777",

@@ -47,6 +47,9 @@ func Down(ctx context.Context, root, name string) error {
 // lab.
 func clean(ctx context.Context, root, name string) error {
 	dir, gone := filepath.Join(root, name), filepath.Join(root, "."+name+".gone")
+	if err := checkOwner(ctx, name, dir); err != nil {
+		return err
+	}
 	if err := errors.Join(removeContainers(ctx, name), unmountBelow(dir), removeNamespaces(name), os.RemoveAll(gone)); err != nil {
 		return err
 	}
@@ -64,6 +67,21 @@ func tidy(root string) error {
 			continue
 		}
 		return err
+	}
+	return nil
+}
+
+// checkOwner returns an error if a lab of this name keeps its state elsewhere:
+// names of containers and namespaces are the machine's.
+func checkOwner(ctx context.Context, name, dir string) error {
+	out, err := podman(ctx, "ps", "--all", "--filter", "label="+containerLabel+"="+name, "--format", `{{index .Labels "`+dirLabel+`"}}`)
+	if err != nil {
+		return err
+	}
+	for _, owner := range strings.Fields(string(out)) {
+		if owner != dir {
+			return fmt.Errorf("a lab named %s exists already, and its state is in %s: choose another name, or set HOLDFAST_LABS=%s", name, owner, filepath.Dir(owner))
+		}
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ func TestALabOnThisMachine(t *testing.T) {
 			{"logs of the hosts are collected", testCollect},
 			{"up again changes nothing", testUpAgain},
 			{"another lab of the same name is refused", testOtherOptions},
+			{"a lab of the same name below another directory is left alone", testOtherRoot},
 			{"a host is silent once its power is cut", testPowerCut},
 			{"what a host wrote survives a power cut, what it ran does not", testDiskSurvives},
 			{"a host that powers itself off is off", testShutdown},
@@ -109,9 +110,10 @@ func testNoRouteOutside(r *real) {
 }
 
 func testDNS(r *real) {
-	r.works("cp-1", "getent ahosts api.selftest.holdfast.test | grep -w 10.98.0.5 && getent ahosts api.selftest.holdfast.test | grep -w fd98::5")
-	r.works("cp-1", "getent ahostsv4 x.apps.selftest.holdfast.test | grep -w 10.98.0.6")
-	r.fails("cp-1", "getent hosts api-int.selftest.holdfast.test || getent hosts example.org")
+	r.works("cp-1", "getent ahosts "+r.name("api")+" | grep -w 10.98.0.5")
+	r.works("cp-1", "getent ahosts "+r.name("api")+" | grep -w fd98::5")
+	r.works("cp-1", "getent ahostsv4 "+r.name("x.apps")+" | grep -w 10.98.0.6")
+	r.fails("cp-1", "getent hosts "+r.name("api-int")+" || getent hosts example.org")
 }
 
 func testDoor(r *real) {
@@ -140,7 +142,7 @@ func testDoor(r *real) {
 }
 
 func testSecondLab(r *real) {
-	const name = "selftest2"
+	name := realName + "x"
 	defer func() {
 		if err := Down(context.Background(), r.root, name); err != nil {
 			r.t.Error(err)
@@ -181,9 +183,22 @@ func testUpAgain(r *real) {
 	}
 }
 
+func testOtherRoot(r *real) {
+	u := r.builder()
+	u.Root = r.t.TempDir()
+	_, _, err := u.Prepare(r.t.Context(), Options{Spec: realSpec()})
+	if want := "its state is in " + r.lab.Dir; err == nil || !strings.Contains(err.Error(), want) {
+		r.t.Errorf("got %v, want %q", err, want)
+	}
+	if err := Down(r.t.Context(), u.Root, realName); err == nil {
+		r.t.Error("a lab was removed by way of another directory")
+	}
+	r.works("cp-1", "true")
+}
+
 func testOtherOptions(r *real) {
 	_, _, err := r.builder().Prepare(r.t.Context(), Options{Spec: Spec{Name: realName, ControlPlanes: 1, Bare: true}})
-	if err == nil || !strings.Contains(err.Error(), "lab down --name selftest") {
+	if err == nil || !strings.Contains(err.Error(), "lab down --name "+realName) {
 		r.t.Errorf("got %v", err)
 	}
 }
@@ -299,7 +314,7 @@ func testDaemonKilled(r *real) {
 func interrupt(t *testing.T, random *rand.Rand, variable, root string) bool {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), variable+"="+root)
+	cmd.Env = append(os.Environ(), variable+"="+root, nameVariable+"="+realName)
 	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -334,7 +349,7 @@ func TestAnInterruptedUpOrDownIsFinishedByTheNextOne(t *testing.T) {
 	}
 	r.up()
 	r.works("cp-1", ping+"10.98.0.12")
-	r.works("cp-1", "getent ahostsv4 api.selftest.holdfast.test")
+	r.works("cp-1", "getent ahostsv4 "+r.name("api"))
 	interrupt(t, random, downVariable, r.root)
 	down()
 	if left := trace(t, false); strings.Contains(left, realName) || exists(r.root) {

@@ -68,5 +68,5 @@ func testUp(root string) int {
 }
 
 func testLauncher(b *Lab) host.Cmd {
-	return host.Cmd{Name: "/proc/self/exe", Env: []string{daemonVariable + "=" + b.Dir, upVariable + "="}}
+	return host.Cmd{Name: "/proc/self/exe", Env: []string{daemonVariable + "=" + b.Dir, upVariable + "=", downVariable + "=", nameVariable + "=" + realName}}
 }

@@ -1,11 +1,13 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +25,12 @@ type real struct {
 	client *Client
 }
 
-const realName = "selftest"
+// nameVariable hands the lab's name to this test binary's other selves.
+const nameVariable = "HOLDFAST_TEST_LAB_NAME"
+
+// realName is the name of the lab: another one for each run of the tests, so
+// that several may run on a machine.
+var realName = cmp.Or(os.Getenv(nameVariable), "self"+strconv.FormatInt(int64(os.Getpid()), 36))
 
 // needLab skips a test where no lab can be, and fails it where one must.
 func needLab(t *testing.T) {
@@ -179,6 +186,9 @@ func (r *real) clear() {
 	}
 }
 
+// name is a name of the cluster.
+func (r *real) name(label string) string { return label + "." + r.lab.Layout.ClusterDomain() }
+
 // inSwitch runs a script where the lab's switch is.
 func (r *real) inSwitch(script string) (string, error) {
 	out, err := inNamespace(r.t.Context(), namespace(r.lab.Layout.Switch()), nil, "sh", "-c", script)
@@ -190,7 +200,7 @@ const ping = "ping -c1 -W1 "
 // traceOfAll lists what no lab may change: the machine's own network.
 const traceOfAll = `ip -o link | cut -d: -f2; ip -o addr | awk '{print $2,$4}'; ip route; ip -6 route | grep -v expires; nft list ruleset
 for f in net/ipv4/ip_forward net/ipv6/conf/all/forwarding; do echo $f $(cat /proc/sys/$f); done
-ls /run/netns 2>/dev/null | grep selftest; podman ps -a --format '{{.Names}}' | grep selftest; grep selftest /proc/mounts; losetup -a | grep selftest; true`
+ls /run/netns 2>/dev/null | grep $NAME; podman ps -a --format '{{.Names}}' | grep $NAME; grep $NAME /proc/mounts; losetup -a | grep $NAME; true`
 
 // traceOfOne lists what a lab leaves if it is the only one.
 const traceOfOne = `ls /run/netns 2>/dev/null; ls -d /run/netns 2>/dev/null
@@ -207,7 +217,7 @@ func trace(t *testing.T, alone bool) string {
 	if alone {
 		script += "\n" + traceOfOne
 	}
-	out, err := host.Run(t.Context(), host.Command("sh", "-c", script))
+	out, err := host.Run(t.Context(), host.Cmd{Name: "sh", Args: []string{"-c", script}, Env: []string{"NAME=" + realName}})
 	if err != nil && host.ExitCode(err) < 0 {
 		t.Fatal(err)
 	}

@@ -147,6 +147,7 @@ func (u *Builder) claim(ctx context.Context, o Options, image Image) (*Lab, func
 		return nil, nil, err
 	}
 	if err := errors.Join(rememberMachine(u.Root), b.sameOrNew(ctx)); err != nil {
+		_ = os.Remove(b.Dir) // if it is empty: it was made for nothing
 		release()
 		return nil, nil, err
 	}
@@ -159,6 +160,9 @@ func (b *Lab) sameOrNew(ctx context.Context) error {
 	name := b.Options.Spec.Name
 	old, err := Open(filepath.Dir(b.Dir), name)
 	if errors.Is(err, ErrNoLab) {
+		if err := checkOwner(ctx, name, b.Dir); err != nil {
+			return err
+		}
 		return errors.Join(b.emptyDir(), removeContainers(ctx, name), removeNamespaces(name), b.save())
 	}
 	if err != nil {
