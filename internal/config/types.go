@@ -36,6 +36,10 @@ type InstallConfig struct {
 	// PullSecret is a registry authentication file in JSON, with "auths".
 	PullSecret Secret `json:"pullSecret,omitempty"`
 	Proxy      *Proxy `json:"proxy,omitempty"`
+	// ReleaseRegistry is where hosts that bring no release along pull it:
+	// HOST[:PORT]/REPOSITORY with a tag, a digest, or neither for the version
+	// that made the Ignition.
+	ReleaseRegistry string `json:"releaseRegistry,omitempty"`
 	// AdditionalTrustBundle holds certificates in PEM.
 	AdditionalTrustBundle string `json:"additionalTrustBundle,omitempty"`
 }

@@ -35,6 +35,7 @@ func validate(c *InstallConfig, broken []string) field.ErrorList {
 	v.pullSecret()
 	v.proxy()
 	v.trustBundle()
+	v.releaseRegistry()
 	return v.errs
 }
 

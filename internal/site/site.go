@@ -60,9 +60,22 @@ func (s *Site) APIHost() string {
 // controlPlaneEndpoint wants it.
 func (s *Site) APIEndpoint() string { return HostPort(s.APIHost(), APIPort) }
 
-// ConfigServerURL is the base URL of the configuration server.
+// ConfigServerURL is the base URL of the configuration server. A single
+// control plane is named by its address where the person gave it: a new host
+// need not resolve anything then.
 func (s *Site) ConfigServerURL() string {
-	return "https://" + HostPort(s.APIHost(), ConfigServerPort)
+	at := s.APIHost()
+	if a, lone := s.LoneAddress(); lone {
+		at = a.String()
+	}
+	return "https://" + HostPort(at, ConfigServerPort)
+}
+
+// LoneAddress returns the address of the one control plane of a site that has
+// no VIP, if the person named it.
+func (s *Site) LoneAddress() (netip.Addr, bool) {
+	a, named := s.RendezvousIP()
+	return a, named && s.Config.ControlPlaneReplicas() == 1 && len(s.Config.APIVIPs()) == 0
 }
 
 // HostPort joins a name or an address of either family with a port.
@@ -81,7 +94,8 @@ func (s *Site) RendezvousIP() (netip.Addr, bool) {
 }
 
 // For returns the copy of the site that a host of this role gets: a control
-// plane everything, a worker no private key and no account of any BMC.
+// plane everything, a worker no private key, no account of any BMC, and of
+// the pull secret only what opens the release's registry.
 func (s *Site) For(role state.Role) (*Site, error) {
 	out := &Site{Role: role, Config: s.Config, Identity: s.Identity}
 	if !role.ControlPlane() {
@@ -103,7 +117,7 @@ func (s *Site) JoinToken(role state.Role) (string, error) {
 
 func withoutSecrets(c *config.InstallConfig) *config.InstallConfig {
 	out := *c
-	out.PullSecret = ""
+	out.PullSecret = c.ReleaseAuth()
 	out.ControlPlane.Fencing = nil
 	if c.Platform.BareMetal != nil {
 		platform := *c.Platform.BareMetal

@@ -15,7 +15,7 @@ import (
 
 func TestHostsReachTheAPIByVIPOrByName(t *testing.T) {
 	for _, c := range []struct{ config, endpoint, configServer string }{
-		{sitetest.OneNone, "api-int.shop.example.test:6443", "https://api-int.shop.example.test:22623"},
+		{sitetest.OneNone, "api-int.shop.example.test:6443", "https://10.98.0.11:22623"},
 		{sitetest.TwoDual, "10.98.0.5:6443", "https://10.98.0.5:22623"},
 		{sitetest.ThreeV6, "[fd98::5]:6443", "https://[fd98::5]:22623"},
 	} {

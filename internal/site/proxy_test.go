@@ -1,0 +1,61 @@
+package site_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const proxy = "proxy: {httpProxy: \"http://clerk:hush-proxy@10.98.0.9:3128\", noProxy: \" .example.org, 10.98.0.0/24\"}\n"
+
+func TestTheProxyIsNotUsedForTheClustersOwn(t *testing.T) {
+	const want = "localhost,127.0.0.1,::1,.svc,.cluster.local,.shop.example.test,api-int.shop.example.test," +
+		"10.98.0.0/24,fd98::/64,10.128.0.0/14,fd44::/56,172.30.0.0/16,fd96::/112,.example.org"
+	s := sitetest.New(t, sitetest.TwoDual+proxy)
+	if got := s.NoProxy(); got != want {
+		t.Errorf("got %s", got)
+	}
+	env := []string{
+		"HTTP_PROXY=http://clerk:hush-proxy@10.98.0.9:3128", "http_proxy=http://clerk:hush-proxy@10.98.0.9:3128",
+		"NO_PROXY=" + want, "no_proxy=" + want,
+	}
+	if diff := cmp.Diff(env, s.ProxyEnv()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAStarTurnsTheProxyOff(t *testing.T) {
+	s := sitetest.New(t, sitetest.TwoDual+strings.ReplaceAll(proxy, ".example.org", "*"))
+	if got := s.NoProxy(); got != "*" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestWithoutAProxyNothingIsSet(t *testing.T) {
+	if env := sitetest.New(t, sitetest.TwoDual).ProxyEnv(); env != nil {
+		t.Errorf("got %v", env)
+	}
+}
+
+// a worker pulls the release like any host.
+func TestAWorkerKnowsTheReleasesRegistryAndNoOther(t *testing.T) {
+	s := sitetest.New(t, sitetest.OneNone+`releaseRegistry: mirror.example.test:5000/holdfast/release
+pullSecret: '{"auths":{"mirror.example.test:5000":{"auth":"YTptaXJyb3I="},"other.example.test":{"auth":"YTpvdGhlcg=="}}}'
+`)
+	own, err := s.For(state.RoleWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := own.Config.PullSecret.Reveal(), `{"auths":{"mirror.example.test:5000":{"auth":"YTptaXJyb3I="}}}`; got != want {
+		t.Errorf("got %s", got)
+	}
+	s.Config.ReleaseRegistry = ""
+	if own, err = s.For(state.RoleWorker); err != nil || own.Config.PullSecret != config.Secret("") {
+		t.Errorf("without a registry the worker has a pull secret (%v)", err)
+	}
+}
