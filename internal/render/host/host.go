@@ -6,8 +6,10 @@ package host
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/holdfast/holdfast/internal/ignition"
 	"github.com/holdfast/holdfast/internal/payload"
@@ -23,6 +25,13 @@ const (
 	PackagesPath = "/etc/holdfast/packages.json"
 	// ContainerdPath is containerd's configuration.
 	ContainerdPath = "/etc/containerd/config.toml"
+	// ProxyPath holds the site's proxy as environment variables.
+	ProxyPath = "/etc/holdfast/proxy.env"
+	// TrustPath holds the site's certificates, as they were configured.
+	TrustPath = "/etc/holdfast/trust-bundle.pem"
+	// RegistryAuthPath is the account for the release's registry, in the form
+	// and under the name that container tools look for.
+	RegistryAuthPath = "/etc/holdfast/registry/config.json"
 )
 
 // User is the account that the site's SSH keys open, as on an Ignition-based
@@ -51,14 +60,10 @@ func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Con
 			{Path: "/etc/sysctl.d/90-holdfast.conf", Data: []byte(sysctls)},
 			{Path: "/etc/modules-load.d/holdfast.conf", Data: []byte(modules)},
 		},
-		Units: Units(role),
+		Units: units(own, role),
 		Users: users(s),
 	}
-	if s.Config.AdditionalTrustBundle != "" {
-		c.Files = append(c.Files, state.File{
-			Path: "/usr/local/share/ca-certificates/holdfast-site.crt", Data: []byte(s.Config.AdditionalTrustBundle),
-		})
-	}
+	c.Files = append(c.Files, surroundings(own)...)
 	if role == state.RoleBootstrap {
 		c.Files = append(c.Files, below(ManifestDir, manifests)...)
 	}
@@ -75,11 +80,26 @@ func below(dir string, files []state.File) []state.File {
 	return out
 }
 
+// users is the account of the site's SSH keys. It has no password and belongs
+// to no group, since the groups that may become root differ between
+// distributions.
 func users(s *site.Site) []ignition.User {
-	if s.Config.SSHKey == "" {
+	keys := authorizedKeys(s.Config.SSHKey)
+	if len(keys) == 0 {
 		return nil
 	}
-	return []ignition.User{{Name: User, SSHAuthorizedKeys: []string{s.Config.SSHKey}, Groups: []string{"sudo"}}}
+	return []ignition.User{{Name: User, SSHAuthorizedKeys: keys}}
+}
+
+// authorizedKeys returns the lines of a text that hold a key.
+func authorizedKeys(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, line)
+		}
+	}
+	return out
 }
 
 // packageFile lists the packages of a role by package manager.
@@ -96,6 +116,55 @@ func packageFile(s *site.Site, role state.Role) ([]byte, error) {
 		return nil, fmt.Errorf("render %s: %w", PackagesPath, err)
 	}
 	return append(data, '\n'), nil
+}
+
+// surroundings are the files that tell a host of what the site has around it:
+// people, proxy, certificates, registry.
+func surroundings(s *site.Site) []state.File {
+	var files []state.File
+	if len(authorizedKeys(s.Config.SSHKey)) > 0 {
+		files = append(files, state.File{Path: "/etc/sudoers.d/90-holdfast", Data: []byte(User + " ALL=(ALL) NOPASSWD: ALL\n"), Mode: 0o440})
+	}
+	if env := s.ProxyEnv(); len(env) > 0 {
+		files = append(files, state.File{Path: ProxyPath, Data: environment(env), Mode: state.SecretFileMode})
+	}
+	if bundle := s.Config.AdditionalTrustBundle; bundle != "" {
+		files = append(files, state.File{Path: TrustPath, Data: []byte(bundle)})
+		files = append(files, anchors(bundle)...)
+	}
+	if auth := s.Config.ReleaseAuth(); auth != "" {
+		files = append(files, state.File{Path: RegistryAuthPath, Data: []byte(auth.Reveal()), Mode: state.SecretFileMode})
+	}
+	return files
+}
+
+// environment writes variables, NAME=value, as systemd reads them.
+func environment(vars []string) []byte {
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	var out strings.Builder
+	for _, v := range vars {
+		name, value, _ := strings.Cut(v, "=")
+		fmt.Fprintf(&out, "%s=\"%s\"\n", name, escape.Replace(value))
+	}
+	return []byte(out.String())
+}
+
+// anchorDirs are where distributions look for further authorities.
+var anchorDirs = []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors"}
+
+// anchors writes each certificate to a file of its own, as Debian's tool wants.
+func anchors(bundle string) []state.File {
+	var files []state.File
+	rest := []byte(bundle)
+	for i := 0; ; i++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return files
+		}
+		for _, dir := range anchorDirs {
+			files = append(files, state.File{Path: fmt.Sprintf("%s/holdfast-site-%d.crt", dir, i), Data: pem.EncodeToMemory(block)})
+		}
+	}
 }
 
 const modules = "br_netfilter\nnf_conntrack\noverlay\nvxlan\n"

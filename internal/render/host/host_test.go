@@ -17,6 +17,9 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
+// certificate is no certificate, but PEM: nothing here looks into it.
+const certificate = "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----\n"
+
 // fixed returns a site whose keys are words.
 func fixed(t *testing.T, config string) *site.Site {
 	t.Helper()
@@ -25,6 +28,9 @@ func fixed(t *testing.T, config string) *site.Site {
 	id := &s.Identity
 	id.KubernetesCA, id.EtcdCA, id.FrontProxyCA = pair("kubernetes"), pair("etcd"), pair("front-proxy")
 	id.ConfigCA, id.Admin, id.ServiceSigner = pair("config"), pair("admin"), pair("service")
+	if strings.HasPrefix(config, everything) {
+		s.Config.AdditionalTrustBundle = "one\n" + certificate + "two\n" + certificate
+	}
 	return s
 }
 
@@ -52,7 +58,10 @@ func readable(c ignition.Config) []byte {
 }
 
 // everything is a site with every field that a host's configuration reads.
-const everything = sitetest.TwoDual + `sshKey: |
+const everything = sitetest.TwoDual + `releaseRegistry: mirror.example.test:5000/holdfast/release
+pullSecret: '{"auths":{"mirror.example.test:5000":{"auth":"YTptaXJyb3I="},"other.example.test":{"auth":"YTpvdGhlcg=="}}}'
+sshKey: |
+  # keys of the night shift
   ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBQNg090fBC0mZZyXXIh9UtevyndLRsLR/BSbUmqcWFy one@example.test
 proxy: {httpProxy: "http://clerk:hush-proxy@10.98.0.9:3128", noProxy: ".example.org"}
 rendezvousIP: 10.98.0.11

@@ -2,6 +2,7 @@ package host
 
 import (
 	"github.com/holdfast/holdfast/internal/ignition"
+	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -11,12 +12,13 @@ const (
 	KubeletUnit    = "kubelet.service"
 	InstallUnit    = "holdfast-install.service"
 	AgentUnit      = "holdfast-agent.service"
+	TrustUnit      = "holdfast-trust.service"
 )
 
-// Units returns the units of a role. Runtime and kubelet wait for what
+// units returns the units of a role. Runtime and kubelet wait for what
 // `holdfast-agent install` puts in place; a boot before that skips them
 // instead of failing.
-func Units(role state.Role) []ignition.Unit {
+func units(s *site.Site, role state.Role) []ignition.Unit {
 	units := []ignition.Unit{
 		{Name: ContainerdUnit, Contents: containerdUnit, Enabled: true},
 		{Name: KubeletUnit, Contents: kubeletUnit, Enabled: true},
@@ -25,7 +27,25 @@ func Units(role state.Role) []ignition.Unit {
 	if role.ControlPlane() {
 		units = append(units, ignition.Unit{Name: AgentUnit, Contents: agentUnit, Enabled: true})
 	}
+	if s.Config.Proxy != nil {
+		for i := range units {
+			units[i].Dropins = proxyDropin(units[i].Name)
+		}
+	}
+	if s.Config.AdditionalTrustBundle != "" {
+		units = append(units, ignition.Unit{Name: TrustUnit, Contents: trustUnit, Enabled: true})
+	}
 	return units
+}
+
+// proxyDropin gives the site's proxy to what may fetch from outside: images,
+// and the release. It is a file that only root reads, since whoever may ask
+// systemd sees what a unit itself says.
+func proxyDropin(unit string) []ignition.Dropin {
+	if unit == AgentUnit {
+		return nil // it talks to the cluster only
+	}
+	return []ignition.Dropin{{Name: "10-proxy.conf", Contents: "[Service]\nEnvironmentFile=-" + ProxyPath + "\n"}}
 }
 
 // LimitNOFILE below is more than some machines may give; systemd then sets
@@ -73,7 +93,7 @@ WantedBy=multi-user.target
 
 const installUnit = `[Unit]
 Description=Install this host into its Holdfast cluster
-After=network-online.target
+After=network-online.target holdfast-trust.service
 Wants=network-online.target
 ConditionPathExists=/etc/holdfast/site.json
 ConditionPathExists=!/var/lib/holdfast/install/complete
@@ -82,6 +102,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=exec
 EnvironmentFile=-/etc/default/holdfast-agent
+Environment=DOCKER_CONFIG=/etc/holdfast/registry
 ExecStart=/bin/sh -c 'exec "$(command -v /usr/local/bin/holdfast-agent || echo /usr/lib/holdfast/holdfast-agent)" install'
 Restart=on-failure
 RestartSec=3
@@ -105,6 +126,22 @@ EnvironmentFile=-/etc/default/holdfast-agent
 ExecStart=/usr/local/bin/holdfast-agent run
 Restart=always
 RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+`
+
+// trustUnit makes the site's certificates part of the host's own list, with
+// the tool of whichever distribution this is. It runs at each boot: a package
+// update may have written the list anew.
+const trustUnit = `[Unit]
+Description=Trust the certificate authorities of the site
+Before=containerd.service holdfast-install.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'if command -v update-ca-certificates >/dev/null; then exec update-ca-certificates; else exec update-ca-trust; fi'
 
 [Install]
 WantedBy=multi-user.target
