@@ -10,12 +10,16 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// faultDocs describes the faults for a person, in the order to show them.
-var faultDocs = []struct {
-	kind  lab.FaultKind
+// faultDoc describes a fault for a person.
+type faultDoc struct {
+	kind lab.FaultKind
+	// flags are those that the fault takes, as a usage line shows them.
 	flags string
 	doc   string
-}{
+}
+
+// faultDocs are all faults, in the order to show them.
+var faultDocs = []faultDoc{
 	{lab.FaultPowerCut, "", "pull the plug of the host; its BMC stays"},
 	{lab.FaultReset, "", "cut the host and switch it on again (over once done)"},
 	{lab.FaultShutdown, "", "ask the host to end, as the power button does"},

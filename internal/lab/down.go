@@ -78,7 +78,7 @@ func checkOwner(ctx context.Context, name, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, owner := range strings.Fields(string(out)) {
+	for owner := range strings.FieldsSeq(string(out)) {
 		if owner != dir {
 			return fmt.Errorf("a lab named %s exists already, and its state is in %s: choose another name, or set HOLDFAST_LABS=%s", name, owner, filepath.Dir(owner))
 		}

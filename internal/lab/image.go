@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
 )
@@ -159,12 +160,35 @@ func (i Image) Ensure(ctx context.Context, cache string, log io.Writer) error {
 		if err := i.build(ctx, archive, log); err != nil {
 			return err
 		}
+		prune(ctx, dir)
 	}
 	_, _ = fmt.Fprintf(log, "importing the host image\n")
 	if _, err := podman(ctx, "import", "--quiet", archive, i.Ref()); err != nil {
 		return fmt.Errorf("import host image: %w", err)
 	}
 	return nil
+}
+
+// keepImages is how many host images stay in the cache: some for the kinds of
+// labs there are, some to go back to.
+const keepImages = 4
+
+// prune drops the oldest images. One that a lab uses stays in podman.
+func prune(ctx context.Context, dir string) {
+	archives, _ := filepath.Glob(filepath.Join(dir, "*.tar")) // the pattern is valid
+	slices.SortFunc(archives, func(a, b string) int { return modTime(b).Compare(modTime(a)) })
+	for _, old := range archives[min(keepImages, len(archives)):] {
+		_ = os.Remove(old)
+		_, _ = podman(ctx, "image", "rm", imageName+":"+strings.TrimSuffix(filepath.Base(old), ".tar"))
+	}
+}
+
+func modTime(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 // build makes the archive in a scratch directory beside it and renames it
