@@ -215,7 +215,9 @@ func (i Image) build(ctx context.Context, archive string, log io.Writer) error {
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/info/*",
 		"--customize-hook=" + hook, i.Suite, part,
 	}
-	cmd := host.Command("mmdebstrap", append(args, i.Sources...)...)
+	// In a session of its own: when mmdebstrap is ended, it ends its whole
+	// process group, which would be ours.
+	cmd := host.Command("setsid", slices.Concat([]string{"mmdebstrap"}, args, i.Sources)...)
 	cmd.Env = []string{"TMPDIR=" + scratch, "SOURCE_DATE_EPOCH=0"}
 	var said bytes.Buffer
 	cmd.Stderr = &said
