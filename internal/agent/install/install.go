@@ -43,9 +43,11 @@ type run struct {
 	Options
 	*recorder
 	// done is the directory of the steps' markers, doneDir outside of tests.
-	done  string
-	facts state.HostFacts
-	store *release.Store
+	done string
+	// pulled is the directory of a release from a registry.
+	pulled string
+	facts  state.HostFacts
+	store  *release.Store
 }
 
 // step is one thing to do. It must be safe to do again after it was cut off
@@ -66,7 +68,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := &run{Options: o, done: doneDir, recorder: &recorder{
+	r := &run{Options: o, done: doneDir, pulled: pulledRelease, recorder: &recorder{
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},
 	}}
@@ -106,6 +108,9 @@ func (r *run) steps() []step {
 	list := []step{
 		{name: "find own addresses", do: r.findAddresses, always: true},
 		{name: "open release", do: r.openRelease, always: true},
+	}
+	if len(r.Site.Config.APIVIPs()) == 0 {
+		list = append(list, step{name: "resolve API name", do: r.resolveAPI, always: true})
 	}
 	if r.Site.Role == state.RoleBootstrap {
 		list = append(list, step{name: "hold API VIP", do: r.holdVIP})

@@ -28,7 +28,8 @@ func newRun(t *testing.T, role state.Role) (*run, *bytes.Buffer) {
 	var log bytes.Buffer
 	dir := t.TempDir()
 	return &run{
-		Options: Options{Site: s, Log: &log, Now: time.Now}, done: filepath.Join(dir, "done"),
+		Options: Options{Site: s, Log: &log, Now: time.Now, Release: filepath.Join(dir, "brought")},
+		done:    filepath.Join(dir, "done"), pulled: filepath.Join(dir, "pulled"),
 		recorder: &recorder{
 			path: filepath.Join(dir, "progress.json"), now: time.Now, log: &log,
 			p: state.Progress{Host: "cp-1", Role: role},

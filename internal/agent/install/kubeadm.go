@@ -100,8 +100,13 @@ func (r *run) writeKubeadmConfig(conf []byte) error {
 	return err
 }
 
+// withoutProxy takes the site's proxy from a program's environment. kubeadm
+// would write it, password and all, into pods that everybody may read; and what
+// it and kubectl talk to lies inside of the site.
+var withoutProxy = []string{"HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=", "NO_PROXY=", "no_proxy="}
+
 func (r *run) kubeadm(ctx context.Context, args ...string) error {
-	_, err := host.Run(ctx, host.Cmd{Name: "kubeadm", Args: args, Stdout: r.Log})
+	_, err := host.Run(ctx, host.Cmd{Name: "kubeadm", Args: args, Stdout: r.Log, Env: withoutProxy})
 	if err != nil {
 		return fmt.Errorf("kubeadm: %w", err)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/release"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/state"
@@ -35,15 +34,6 @@ func (r *run) findAddresses(ctx context.Context) error {
 		r.facts = facts
 		return err == nil, "", err
 	})
-}
-
-func (r *run) openRelease(context.Context) error {
-	store, err := release.Open(r.Release)
-	if err != nil {
-		return fmt.Errorf("no release at %s: %w", r.Release, err)
-	}
-	r.store = store
-	return nil
 }
 
 // holdVIP puts the API VIPs on this host before anything can hold them by
