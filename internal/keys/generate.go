@@ -41,7 +41,7 @@ func Generate(now time.Time, random io.Reader) (site.Identity, error) {
 		ServiceSigner: g.signer(),
 		JoinKey:       g.bytes(32),
 	}
-	id.BootstrapToken = strings.ToLower(g.text(6) + "." + g.text(16))
+	id.BootstrapToken = g.bootstrapToken()
 	id.ProgressToken = strings.ToLower(g.text(32))
 	id.Admin = g.issue(id.KubernetesCA, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}},
@@ -49,6 +49,13 @@ func Generate(now time.Time, random io.Reader) (site.Identity, error) {
 		NotAfter:    g.now.Add(adminLifetime),
 	})
 	return id, g.err
+}
+
+// BootstrapToken makes a token in kubeadm's form, "id.secret".
+func BootstrapToken(random io.Reader) (string, error) {
+	g := generator{random: random}
+	token := g.bootstrapToken()
+	return token, g.err
 }
 
 // generator collects the first error, so that Generate reads as a list.
@@ -74,6 +81,10 @@ func (g *generator) bytes(n int) []byte {
 // text returns n random characters of a-z and 2-7, five random bits each.
 func (g *generator) text(n int) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(g.bytes(n))[:n]
+}
+
+func (g *generator) bootstrapToken() string {
+	return strings.ToLower(g.text(6) + "." + g.text(16))
 }
 
 func (g *generator) uuid() string {

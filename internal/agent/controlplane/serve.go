@@ -2,22 +2,36 @@ package controlplane
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/configserver"
-	"github.com/holdfast/holdfast/internal/installer"
 	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/keys"
+	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
+
+// renderTime bounds how long a host waits for a token from the API.
+const renderTime = 10 * time.Second
+
+// openCluster is the API as this host reaches it.
+func openCluster() (tokenAPI, error) {
+	if _, err := os.Stat(adminKubeconfig); err != nil {
+		return nil, err
+	}
+	return kube.Open(adminKubeconfig)
+}
 
 // drainTime is how long requests under way may take when the server stops.
 const drainTime = 5 * time.Second
@@ -33,9 +47,12 @@ func (r *run) serveConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	join := &joiner{site: r.Site, cluster: openCluster, founded: install.ControlPlaneStands, now: r.Now, random: rand.Reader}
 	handler := configserver.New(configserver.Options{
 		Render: func(role state.Role, version string) ([]byte, error) {
-			return installer.RoleIgnition(r.Site, role, nil, version)
+			ctx, cancel := context.WithTimeout(ctx, renderTime)
+			defer cancel()
+			return join.render(ctx, role, version)
 		},
 		Verify: func(token string, role state.Role, now time.Time) error {
 			return jointoken.Verify(r.Site.Identity.JoinKey, token, role, now)

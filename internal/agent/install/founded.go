@@ -1,0 +1,20 @@
+package install
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// controlPlaneSteps are those after which a host's control plane stands.
+var controlPlaneSteps = []string{"start control plane", "join control plane"}
+
+// ControlPlaneStands reports whether this host's control plane was made, if it
+// is to have one. The rest of the installation may still be to come: it lasts
+// until the last worker is there.
+func ControlPlaneStands() bool { return controlPlaneStands(doneDir) }
+
+func controlPlaneStands(done string) bool {
+	return slices.ContainsFunc(controlPlaneSteps, func(name string) bool {
+		return exists(filepath.Join(done, slug(name)))
+	})
+}
