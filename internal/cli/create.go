@@ -11,6 +11,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/installer"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 func newCreate(streams command.Streams) *cobra.Command {
@@ -24,6 +26,7 @@ the same bytes; keep the directory as you would keep the keys of the site.`,
 	for _, target := range createTargets {
 		create.AddCommand(newCreateTarget(streams, target))
 	}
+	create.AddCommand(newCreateJoinConfig(streams))
 	return create
 }
 
@@ -66,17 +69,48 @@ func newCreateTarget(streams command.Streams, target createTarget) *cobra.Comman
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			wrote, err := target.make(newInstaller(streams, dir))
-			if _, bad := errors.AsType[*installer.InputError](err); bad {
-				return &command.UsageError{Err: err}
-			}
 			if err != nil {
-				return err
+				return createError(err)
 			}
 			return reportWritten(streams, dir, wrote)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", dir, "install directory, which holds install-config.yaml")
 	return cmd
+}
+
+func newCreateJoinConfig(streams command.Streams) *cobra.Command {
+	dir, role, life := ".", string(state.RoleWorker), site.JoinLifetime
+	cmd := &cobra.Command{
+		Use: "join-config", Short: "Write the Ignition of a host that joins a standing cluster",
+		Long: `Write join-worker.ign or join-master.ign: the Ignition of a host that joins the
+cluster which was made from this directory, today or in a year. It holds a
+secret that opens the configuration server until its time is over.`,
+		Example: `  holdfast create join-config --dir store-17
+  holdfast create join-config --dir store-17 --role worker --ttl 2h`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, until, err := newInstaller(streams, dir).JoinConfig(state.Role(role), life)
+			if err != nil {
+				return createError(err)
+			}
+			_, err = fmt.Fprintf(streams.Out, "%s (good until %s)\n", filepath.Clean(path), until.Local().Format(time.RFC1123))
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&dir, "dir", dir, "install directory")
+	flags.StringVar(&role, "role", role, "worker or master")
+	flags.DurationVar(&life, "ttl", life, "how long the secret in it lasts, up to a week")
+	return cmd
+}
+
+// createError marks what a person wrote wrong.
+func createError(err error) error {
+	if _, bad := errors.AsType[*installer.InputError](err); bad {
+		return &command.UsageError{Err: err}
+	}
+	return err
 }
 
 func newInstaller(streams command.Streams, dir string) *installer.Installer {

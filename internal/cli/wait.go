@@ -68,11 +68,8 @@ func runWaitFor(ctx context.Context, streams Streams, goal installation.Goal, f 
 		return &UsageError{Err: err}
 	}
 	s, err := newInstaller(streams, f.dir).Made()
-	if _, bad := errors.AsType[*installer.InputError](err); bad {
-		return &UsageError{Err: err}
-	}
 	if err != nil {
-		return err
+		return createError(err)
 	}
 	view := newView(streams.Err)
 	w := &installer.Waiter{

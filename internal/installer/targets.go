@@ -3,6 +3,8 @@ package installer
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/ignition"
@@ -97,6 +99,35 @@ func Pointer(s *site.Site, role state.Role) ([]byte, error) {
 		return nil, err
 	}
 	return ignition.Pointer(s.ConfigServerURL()+"/config/"+string(role), s.Identity.ConfigCA.Cert, token)
+}
+
+// The life that a join secret of JoinConfig may have.
+const (
+	MinJoinLife = time.Minute
+	MaxJoinLife = 7 * 24 * time.Hour
+)
+
+// JoinConfig writes join-<role>.ign, a pointer with a secret that lasts from
+// now for as long as it says: for hosts that join a cluster which stands
+// already. It returns the path, and when the secret ends.
+func (in *Installer) JoinConfig(role state.Role, life time.Duration) (string, time.Time, error) {
+	if role != state.RoleMaster && role != state.RoleWorker {
+		return "", time.Time{}, &InputError{fmt.Errorf("role %q: must be worker or master", role)}
+	}
+	if life < MinJoinLife || life > MaxJoinLife {
+		return "", time.Time{}, &InputError{fmt.Errorf("life %s of a join secret: must be %s to %s", life, MinJoinLife, MaxJoinLife)}
+	}
+	s, err := in.Made()
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	s.Identity.JoinUntil = in.Now().Add(life).UTC().Truncate(time.Second)
+	data, err := Pointer(s, role)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	path := filepath.Join(in.Dir, "join-"+string(role)+".ign")
+	return path, s.Identity.JoinUntil, host.WriteFileAtomic(path, data, state.SecretFileMode)
 }
 
 // finish writes the files with those that every target brings along.
