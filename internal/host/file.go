@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -59,6 +61,19 @@ func SyncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// SyncFilesystem makes everything durable that was written to the file system
+// that holds path.
+func SyncFilesystem(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return errors.Join(fmt.Errorf("sync file system of %s: %w", path, err), f.Close())
+	}
+	return f.Close()
 }
 
 // WriteFiles writes each file below root with WriteFileAtomic, leaving alone

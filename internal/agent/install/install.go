@@ -113,7 +113,7 @@ func (r *run) steps() []step {
 		list = append(list, step{name: "resolve API name", do: r.resolveAPI, always: true})
 	}
 	if r.Site.Role == state.RoleBootstrap {
-		list = append(list, step{name: "hold API VIP", do: r.holdVIP})
+		list = append(list, step{name: "hold API VIP", do: r.holdVIP, always: true})
 	}
 	list = append(list, step{name: "unpack release", do: r.unpack}, step{name: "load images", do: r.loadImages})
 	switch r.Site.Role {
@@ -151,7 +151,7 @@ func (r *run) persist(ctx context.Context, s step) error {
 			return context.Cause(ctx)
 		}
 		if err == nil {
-			err = host.WriteFileAtomic(marker, nil, state.DefaultFileMode)
+			err = finish(marker)
 		}
 		r.end(err)
 		if err == nil {
@@ -162,6 +162,17 @@ func (r *run) persist(ctx context.Context, s step) error {
 		}
 		r.start(s.name)
 	}
+}
+
+// finish makes what a step did durable and then says that it is done: kubeadm
+// and containerd leave it to the kernel when their files reach the disk.
+func finish(marker string) error {
+	for _, dir := range []string{"/", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/etcd"} {
+		if err := host.SyncFilesystem(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return host.WriteFileAtomic(marker, nil, state.DefaultFileMode)
 }
 
 func exists(path string) bool {

@@ -23,7 +23,11 @@ const (
 // kubeconfigs and etcd data that it finds, so a second run after a crash goes
 // on; only its checks for a clean host have to be skipped then.
 func (r *run) kubeadmInit(ctx context.Context) error {
-	conf, err := kubeadm.Init(r.Site, r.facts)
+	resuming, err := r.started("start control plane")
+	if err != nil {
+		return err
+	}
+	conf, err := kubeadm.Init(r.Site, r.facts, resuming)
 	if err != nil {
 		return err
 	}
@@ -33,15 +37,7 @@ func (r *run) kubeadmInit(ctx context.Context) error {
 	if err := r.startKeepalived(); err != nil {
 		return err
 	}
-	again, err := r.started("start control plane")
-	if err != nil {
-		return err
-	}
-	args := []string{"init", "--config", kubeadmConfig}
-	if again {
-		args = append(args, "--ignore-preflight-errors=all")
-	}
-	return r.kubeadm(ctx, args...)
+	return r.kubeadm(ctx, "init", "--config", kubeadmConfig)
 }
 
 // kubeadmJoin joins this host. What an interrupted join left behind is taken

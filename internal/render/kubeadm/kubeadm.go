@@ -30,8 +30,13 @@ const ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
 const maxRestartPeriod = 5 * time.Second
 
 // Init renders the configuration of `kubeadm init` on the host that starts
-// the cluster.
-func Init(s *site.Site, host state.HostFacts) ([]byte, error) {
+// the cluster. Resuming skips kubeadm's checks for a clean host, since an
+// interrupted run left one that is not.
+func Init(s *site.Site, host state.HostFacts, resuming bool) ([]byte, error) {
+	registration := registration(s, state.RoleBootstrap, host)
+	if resuming {
+		registration.IgnorePreflightErrors = []string{"all"}
+	}
 	return documents(
 		initConfiguration{
 			APIVersion: apiVersion, Kind: "InitConfiguration",
@@ -40,7 +45,7 @@ func Init(s *site.Site, host state.HostFacts) ([]byte, error) {
 				Usages: []string{"signing", "authentication"},
 				Groups: []string{"system:bootstrappers:kubeadm:default-node-token"},
 			}},
-			NodeRegistration: registration(s, state.RoleBootstrap, host),
+			NodeRegistration: registration,
 			LocalAPIEndpoint: local(host),
 		},
 		cluster(s),

@@ -29,12 +29,23 @@ func TestInitMatchesTheApprovedFile(t *testing.T) {
 		"init-three-v6.yaml": {sitetest.ThreeV6, host(false, "fd98::11")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := kubeadm.Init(sitetest.New(t, c.config), c.host)
+			got, err := kubeadm.Init(sitetest.New(t, c.config), c.host, false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			golden.Check(t, name, got)
 		})
+	}
+}
+
+// kubeadm refuses "all" beside the name of a single check.
+func TestResumingSkipsAllChecksAndNamesNone(t *testing.T) {
+	got, err := kubeadm.Init(sitetest.New(t, sitetest.OneNone), host(true, "10.98.0.11"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(got), "ignorePreflightErrors:\n  - all\n  imagePullPolicy") {
+		t.Errorf("got\n%s", got)
 	}
 }
 
