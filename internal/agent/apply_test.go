@@ -4,19 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 const hostConfig = `{"ignition":{"version":"3.4.0"},"storage":{
 "directories":[{"path":"/srv/x","mode":448}],
@@ -54,19 +51,7 @@ func TestADryRunReadsAsTheGolden(t *testing.T) {
 		if code != command.ExitOK || errs != "" {
 			t.Fatalf("exit code %d: %s", code, errs)
 		}
-		path := filepath.Join("testdata", "apply", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(out), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), out); diff != "" {
-			t.Errorf("%s: -want +got\n%s", path, diff)
-		}
+		golden.Check(t, filepath.Join("apply", name), []byte(out))
 	}
 	if data, err := os.ReadFile(root + "/etc/motd"); err != nil || string(data) != "hello\nthere\n" {
 		t.Errorf("the dry run changed a file: %q, %v", data, err)

@@ -49,8 +49,11 @@ func newWaitForGoal(streams Streams, goal installation.Goal, short string, timeo
 	cmd := &cobra.Command{
 		Use: string(goal), Short: short, Long: long,
 		Example: fmt.Sprintf(`  holdfast wait-for %[1]s --dir store-17
-  holdfast wait-for %[1]s --dir store-17 --config-server 127.0.0.1:22623 --api https://127.0.0.1:6443
-  holdfast wait-for %[1]s --timeout 0s -o json      look once`, goal),
+  holdfast wait-for %[1]s --timeout 0s -o json      look once
+
+  # through forwarders, as a lab has them (holdfast lab status -o json)
+  holdfast wait-for %[1]s --dir store-17 \
+    --config-server 127.0.0.1:22623 --api https://127.0.0.1:6443`, goal),
 		Args: cobra.NoArgs,
 	}
 	outputFlag(cmd, &f.output)

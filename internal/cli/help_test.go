@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/golden"
+)
+
+// walk calls visit with every command that a person is shown.
+func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, child := range cmd.Commands() {
+		if !child.Hidden {
+			walk(child, visit)
+		}
+	}
+}
+
+func TestTheHelpOfEveryCommandIsTheApprovedText(t *testing.T) {
+	t.Setenv("HOLDFAST_LAB", "") // a flag's default comes from it
+	var lines [][]string
+	walk(newRoot(Streams{}), func(c *cobra.Command) { lines = append(lines, strings.Fields(c.CommandPath())[1:]) })
+	var out bytes.Buffer
+	for _, line := range lines {
+		code, text, errs := runLabCLI(t, append(slices.Clone(line), "--help")...)
+		if code != ExitOK || errs != "" {
+			t.Errorf("%v: exit code %d, %s", line, code, errs)
+		}
+		out.WriteString("$ holdfast " + strings.Join(append(line, "--help"), " ") + "\n" + text + "\n")
+	}
+	golden.Check(t, "help.txt", out.Bytes())
+}
+
+func TestEveryCommandSaysWhatItDoesAndShowsHow(t *testing.T) {
+	simple := []string{"holdfast version"} // nothing to show
+	walk(newRoot(Streams{}), func(c *cobra.Command) {
+		path := c.CommandPath()
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: short description %q", path, c.Short)
+		}
+		if !c.HasSubCommands() && c.Example == "" && !slices.Contains(simple, path) {
+			t.Errorf("%s: no example", path)
+		}
+	})
+}
