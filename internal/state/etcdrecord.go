@@ -1,0 +1,200 @@
+package state
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// EtcdRecordPath is where a host keeps its record: beside the data of etcd,
+// not inside, so that emptying a copy cannot take the record with it.
+const EtcdRecordPath = "/var/lib/etcd/holdfast-record.json"
+
+// EtcdState is what a host may do with its copy of the cluster's data
+// (docs/adr/0010-two-node-protocol.md).
+type EtcdState string
+
+// The states of a record.
+const (
+	EtcdNone       EtcdState = "none"        // no data
+	EtcdLearner    EtcdState = "learner"     // joining; with member 0 it waits to be added
+	EtcdVoter      EtcdState = "voter"       // promoted, but may lack writes
+	EtcdPair       EtcdState = "pair"        // a voter that holds every acknowledged write
+	EtcdTakingOver EtcdState = "taking-over" // the peer cannot act; its removal is not committed yet
+	EtcdSole       EtcdState = "sole"        // the peer is no voter, or never became eligible
+	EtcdDeparting  EtcdState = "departing"   // leaves, or has given its copy up
+)
+
+// Leads reports whether a record of this state says that its host goes on, or
+// went on, without its peer.
+func (s EtcdState) Leads() bool { return s == EtcdTakingOver || s == EtcdSole }
+
+// MemberID is the id that etcd gave to a member, or to a cluster; zero is no
+// member. It is printed in hex, as etcdctl prints it.
+type MemberID uint64
+
+// String returns the id as etcdctl prints it.
+func (id MemberID) String() string { return strconv.FormatUint(uint64(id), 16) }
+
+// MarshalText writes the id as etcdctl prints it.
+func (id MemberID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *MemberID) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 16, 64)
+	if err != nil {
+		return fmt.Errorf("member id %q is not a hex number: %w", b, err)
+	}
+	*id = MemberID(n)
+	return nil
+}
+
+// EtcdRecord is what a host knows for certain about its own part in the
+// two-node protocol. It is written atomically and synced before the step that
+// it announces; what the peer is told about it is only a copy.
+type EtcdRecord struct {
+	State EtcdState `json:"state"`
+	// Seq counts the writes of this record. The peer tells by it whether a
+	// statement is about this record or about one before it.
+	Seq     uint64   `json:"seq"`
+	Cluster MemberID `json:"cluster,omitempty"`
+	Member  MemberID `json:"member,omitempty"`
+	// Yields is the member id that this host gave up for good, with its copy:
+	// its etcd is stopped and will never run under that id again.
+	Yields MemberID `json:"yields,omitempty"`
+	// Paired names the peer's record that made this one a pair.
+	Paired EtcdPairing `json:"paired,omitzero"`
+	// TakeOver names the last take-over, empty before the first.
+	TakeOver EtcdTakeOver `json:"takeOver,omitzero"`
+	Written  time.Time    `json:"written"`
+	// Proof is what a take-over relied on.
+	Proof EtcdProof `json:"proof,omitzero"`
+	// Forced is set while a person's word stands in for a proof.
+	Forced EtcdForced `json:"forced,omitzero"`
+}
+
+// EtcdPairing names a peer's record as of one of its writes.
+type EtcdPairing struct {
+	Member MemberID `json:"member"`
+	Seq    uint64   `json:"seq"`
+}
+
+// EtcdTakeOver names a take-over.
+type EtcdTakeOver struct {
+	ID      string `json:"id"`      // random
+	Counter uint64 `json:"counter"` // the number of take-overs by this host
+}
+
+// ProofKind is a reason to be sure that the peer cannot act.
+type ProofKind string
+
+// The proofs.
+const (
+	ProofFenced    ProofKind = "fenced"    // read back as exactly Off, after the last contact
+	ProofHuman     ProofKind = "human"     // a person says that it is off
+	ProofYielded   ProofKind = "yielded"   // it gave its copy up
+	ProofRenounced ProofKind = "renounced" // it holds another member id than the one listed
+	ProofWaiting   ProofKind = "waiting"   // it has read our record and its etcd is stopped
+)
+
+// EtcdProof is the evidence of a take-over, kept for whoever asks later.
+type EtcdProof struct {
+	Kind   ProofKind `json:"kind"`
+	Detail string    `json:"detail"`
+}
+
+// EtcdForced says who overrode the protocol, and why.
+type EtcdForced struct {
+	Who string    `json:"who"`
+	Why string    `json:"why"`
+	At  time.Time `json:"at,omitzero"`
+}
+
+const etcdRecordVersion = 1
+
+type etcdRecordFile struct {
+	Version int             `json:"version"`
+	SHA256  string          `json:"sha256"`
+	Record  json.RawMessage `json:"record"`
+}
+
+// EncodeEtcdRecord returns the contents of a record's file.
+func EncodeEtcdRecord(r EtcdRecord) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("encode record of etcd: %w", err)
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode record of etcd: %w", err)
+	}
+	out, err := json.Marshal(etcdRecordFile{etcdRecordVersion, sum(body), body})
+	if err != nil {
+		return nil, fmt.Errorf("encode record of etcd: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+// DecodeEtcdRecord reads what EncodeEtcdRecord wrote. A file that is torn,
+// changed by hand, or written by a version that knows more than this one is an
+// error: a record that is half understood must not be acted on.
+func DecodeEtcdRecord(b []byte) (EtcdRecord, error) {
+	var file etcdRecordFile
+	if err := strict(b, &file); err != nil {
+		return EtcdRecord{}, fmt.Errorf("read record of etcd: torn or not a record: %w", err)
+	}
+	if file.Version != etcdRecordVersion {
+		return EtcdRecord{}, fmt.Errorf("read record of etcd: version %d, this holdfast knows version %d: install the version that wrote it", file.Version, etcdRecordVersion)
+	}
+	if file.SHA256 != sum(file.Record) {
+		return EtcdRecord{}, errors.New("read record of etcd: checksum does not fit: torn or changed by hand")
+	}
+	var r EtcdRecord
+	if err := strict(file.Record, &r); err != nil {
+		return EtcdRecord{}, fmt.Errorf("read record of etcd: written by a newer holdfast: %w", err)
+	}
+	if err := r.check(); err != nil {
+		return EtcdRecord{}, fmt.Errorf("read record of etcd: %w", err)
+	}
+	return r, nil
+}
+
+// check returns an error where the fields contradict each other.
+func (r EtcdRecord) check() error {
+	switch r.State {
+	case EtcdNone, EtcdLearner:
+		return nil
+	case EtcdVoter, EtcdPair, EtcdSole, EtcdDeparting:
+	case EtcdTakingOver:
+		if r.TakeOver.ID == "" {
+			return errors.New("a take-over has no id")
+		}
+	default:
+		return fmt.Errorf("state %q is unknown", r.State)
+	}
+	if r.Member == 0 || r.Cluster == 0 {
+		return fmt.Errorf("state %s names no member or no cluster", r.State)
+	}
+	return nil
+}
+
+func strict(b []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("something follows the record")
+	}
+	return nil
+}
+
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
