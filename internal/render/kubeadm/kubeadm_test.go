@@ -54,13 +54,18 @@ func TestJoinMatchesTheApprovedFile(t *testing.T) {
 		config string
 		role   state.Role
 		host   state.HostFacts
+		before kubeadm.Progress
 	}{
-		"join-master-dual.yaml": {sitetest.TwoDual, state.RoleMaster, host(false, "10.98.0.12", "fd98::12")},
-		"join-worker-v6.yaml":   {sitetest.ThreeV6, state.RoleWorker, host(true, "fd98::31")},
+		"join-master-dual.yaml": {sitetest.TwoDual, state.RoleMaster, host(false, "10.98.0.12", "fd98::12"), kubeadm.Progress{}},
+		"join-worker-v6.yaml":   {sitetest.ThreeV6, state.RoleWorker, host(true, "fd98::31"), kubeadm.Progress{}},
+		"join-resumed.yaml": {
+			sitetest.TwoDual, state.RoleMaster, host(true, "10.98.0.12", "fd98::12"),
+			kubeadm.Progress{Resuming: true, KubeletBootstrapped: true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sitetest.New(t, c.config)
-			got, err := kubeadm.Join(s, c.role, c.host)
+			got, err := kubeadm.Join(s, c.role, c.host, c.before)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,6 +22,7 @@ type joinConfiguration struct {
 	NodeRegistration nodeRegistration  `json:"nodeRegistration"`
 	Discovery        discovery         `json:"discovery"`
 	ControlPlane     *joinControlPlane `json:"controlPlane,omitempty"`
+	SkipPhases       []string          `json:"skipPhases,omitempty"`
 }
 
 type clusterConfiguration struct {
