@@ -90,7 +90,7 @@ type manifestSet struct {
 // and what the directory holds now. Whoever deleted all of it wants a new
 // start, not a cluster without objects.
 func (in *Installer) mergeManifests(s *site.Site, st *saved) (manifestSet, error) {
-	rendered, err := render(s)
+	rendered, err := Objects(s)
 	if err != nil {
 		return manifestSet{}, err
 	}
@@ -158,7 +158,8 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func render(s *site.Site) ([]state.File, error) {
+// Objects renders the objects of a site's cluster, ordered by path.
+func Objects(s *site.Site) ([]state.File, error) {
 	files, err := manifests.Render(s.Config, s.Topology())
 	if err != nil {
 		return nil, err

@@ -22,20 +22,7 @@ func (in *Installer) IgnitionConfigs() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := in.bootstrap(s, st)
-	if err != nil {
-		return nil, err
-	}
-	files := []state.File{{Path: "bootstrap.ign", Data: first, Mode: state.SecretFileMode}}
-	if s.Config.ControlPlaneReplicas() > 1 {
-		if files, err = appendPointer(files, s, state.RoleMaster); err != nil {
-			return nil, err
-		}
-	}
-	if files, err = appendPointer(files, s, state.RoleWorker); err != nil {
-		return nil, err
-	}
-	return in.finish(s, files)
+	return in.write(s, st, "bootstrap.ign")
 }
 
 // SingleNodeIgnitionConfig writes the Ignition of a single control plane that
@@ -49,20 +36,11 @@ func (in *Installer) SingleNodeIgnitionConfig() ([]string, error) {
 		return nil, &InputError{fmt.Errorf("controlPlane.replicas: Invalid value: %d: "+
 			"a single-node Ignition needs exactly 1; use 'holdfast create ignition-configs'", n)}
 	}
-	first, err := in.bootstrap(s, st)
-	if err != nil {
-		return nil, err
-	}
-	files, err := appendPointer([]state.File{
-		{Path: "bootstrap-in-place-for-live-iso.ign", Data: first, Mode: state.SecretFileMode},
-	}, s, state.RoleWorker)
-	if err != nil {
-		return nil, err
-	}
-	return in.finish(s, files)
+	return in.write(s, st, "bootstrap-in-place-for-live-iso.ign")
 }
 
-func (in *Installer) bootstrap(s *site.Site, st *saved) ([]byte, error) {
+// write renders and writes the files; first is the name of the first host's.
+func (in *Installer) write(s *site.Site, st *saved, first string) ([]string, error) {
 	objects, err := in.manifests(s, st)
 	if err != nil {
 		return nil, err
@@ -70,7 +48,33 @@ func (in *Installer) bootstrap(s *site.Site, st *saved) ([]byte, error) {
 	if err := in.renewJoinSecret(s, st); err != nil {
 		return nil, err
 	}
-	return RoleIgnition(s, state.RoleBootstrap, objects, ignition.Newest)
+	files, err := Files(s, objects, first)
+	if err != nil {
+		return nil, err
+	}
+	return host.WriteFiles(in.Dir, files)
+}
+
+// Files renders everything that a site is installed from: the first host's
+// Ignition, which brings the objects along, pointers for the other hosts, the
+// administrator's kubeconfig and a description.
+func Files(s *site.Site, objects []state.File, first string) ([]state.File, error) {
+	data, err := RoleIgnition(s, state.RoleBootstrap, objects, ignition.Newest)
+	if err != nil {
+		return nil, err
+	}
+	files := []state.File{{Path: first, Data: data, Mode: state.SecretFileMode}}
+	roles := []state.Role{state.RoleMaster, state.RoleWorker}
+	if s.Config.ControlPlaneReplicas() == 1 {
+		roles = roles[1:]
+	}
+	for _, role := range roles {
+		if data, err = Pointer(s, role); err != nil {
+			return nil, err
+		}
+		files = append(files, state.File{Path: string(role) + ".ign", Data: data, Mode: state.SecretFileMode})
+	}
+	return appendAccess(files, s)
 }
 
 // RoleIgnition renders the whole Ignition of a role in a spec version. Objects
@@ -81,14 +85,6 @@ func RoleIgnition(s *site.Site, role state.Role, objects []state.File, version s
 		return nil, err
 	}
 	return ignition.Marshal(c, version)
-}
-
-func appendPointer(files []state.File, s *site.Site, role state.Role) ([]state.File, error) {
-	data, err := Pointer(s, role)
-	if err != nil {
-		return nil, err
-	}
-	return append(files, state.File{Path: string(role) + ".ign", Data: data, Mode: state.SecretFileMode}), nil
 }
 
 // Pointer renders the Ignition that a host of a role boots with: where its
@@ -130,8 +126,9 @@ func (in *Installer) JoinConfig(role state.Role, life time.Duration) (string, ti
 	return path, s.Identity.JoinUntil, host.WriteFileAtomic(path, data, state.SecretFileMode)
 }
 
-// finish writes the files with those that every target brings along.
-func (in *Installer) finish(s *site.Site, files []state.File) ([]string, error) {
+// appendAccess adds the files for a person: how to reach the cluster, and what
+// it is called.
+func appendAccess(files []state.File, s *site.Site) ([]state.File, error) {
 	kubeconfig, err := AdminKubeconfig(s, "https://"+s.ExternalAPIName()+":6443")
 	if err != nil {
 		return nil, err
@@ -143,9 +140,8 @@ func (in *Installer) finish(s *site.Site, files []state.File) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	files = append(files,
+	return append(files,
 		state.File{Path: Kubeconfig, Data: kubeconfig, Mode: state.SecretFileMode},
 		state.File{Path: MetadataFile, Data: append(meta, '\n')},
-	)
-	return host.WriteFiles(in.Dir, files)
+	), nil
 }
