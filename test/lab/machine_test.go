@@ -105,22 +105,28 @@ func entries(t *testing.T, dir string) []string {
 	return out
 }
 
-// processes lists the programs that only a lab runs.
+// processes lists what only a lab runs: container monitors, lab daemons, and
+// everything in a process namespace other than this one.
 func processes(t *testing.T) []string {
 	t.Helper()
-	var out []string
-	dirs, err := filepath.Glob("/proc/[0-9]*/comm")
+	own, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range dirs {
-		name, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended meanwhile
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, dir := range dirs {
+		space, err := os.Readlink(dir + "/ns/pid")
+		line, lineErr := os.ReadFile(dir + "/cmdline")
+		if err != nil || lineErr != nil || len(line) == 0 {
+			continue // it ended meanwhile, or is the kernel's
 		}
-		switch program := strings.TrimSpace(string(name)); program {
-		case "conmon", "containerd", "kubelet", "etcd", "keepalived", "kube-apiserver", "systemd-journal", "flanneld":
-			out = append(out, program)
+		words := strings.Split(string(line), "\x00")
+		if space != own || filepath.Base(words[0]) == "conmon" || slices.Contains(words, "daemon") {
+			out = append(out, strings.Join(words, " "))
 		}
 	}
 	slices.Sort(out)
