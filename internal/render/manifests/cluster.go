@@ -177,32 +177,9 @@ func proxy(c *config.InstallConfig) *configv1.Proxy {
 	out.Spec.HTTPProxy, out.Spec.HTTPSProxy = c.Proxy.HTTPProxy, c.Proxy.HTTPSProxy
 	out.Spec.NoProxy = c.Proxy.NoProxy
 	out.Status = configv1.ProxyStatus{
-		HTTPProxy: c.Proxy.HTTPProxy, HTTPSProxy: c.Proxy.HTTPSProxy, NoProxy: noProxy(c),
+		HTTPProxy: c.Proxy.HTTPProxy, HTTPSProxy: c.Proxy.HTTPSProxy, NoProxy: c.NoProxy(),
 	}
 	return out
-}
-
-// noProxy adds to the site's list what never leaves the site.
-func noProxy(c *config.InstallConfig) string {
-	list := []string{"localhost", "127.0.0.1", "::1", ".svc", ".cluster.local", "api-int." + c.ClusterDomain()}
-	for entry := range strings.SplitSeq(c.Proxy.NoProxy, ",") {
-		entry = strings.TrimSpace(entry)
-		if entry == "*" {
-			return "*"
-		}
-		if entry != "" {
-			list = append(list, entry)
-		}
-	}
-	for _, n := range c.Networking.MachineNetwork {
-		list = append(list, n.CIDR)
-	}
-	for _, n := range c.Networking.ClusterNetwork {
-		list = append(list, n.CIDR)
-	}
-	list = append(list, c.Networking.ServiceNetwork...)
-	slices.Sort(list)
-	return strings.Join(slices.Compact(list), ",")
 }
 
 func hasProxyPassword(c *config.InstallConfig) bool {

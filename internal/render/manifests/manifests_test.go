@@ -266,12 +266,12 @@ func TestAProxyKeepsTheClusterInside(t *testing.T) {
 	c := *sites(t)["full"]
 	proxy := *c.Proxy
 	c.Proxy = &proxy
-	if got := noProxy(&c); got != "*" {
+	if got := c.NoProxy(); got != "*" {
 		t.Errorf("got %s", got)
 	}
 	proxy.NoProxy = ".example.com, 10.10.0.0/16"
 	want := ".cluster.local,.example.com,.svc,10.10.0.0/16,10.128.0.0/14,127.0.0.1,172.30.0.0/16,::1,api-int.all.lab.example.com,localhost"
-	if got := noProxy(&c); got != want {
+	if got := c.NoProxy(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -1,0 +1,33 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// NoProxy returns what is reached without the site's proxy, sorted and joined
+// by commas: what never leaves the site, and what the person added. A * means
+// everything, and only alone.
+func (c *InstallConfig) NoProxy() string {
+	list := []string{"localhost", "127.0.0.1", "::1", ".svc", ".cluster.local", "api-int." + c.ClusterDomain()}
+	if c.Proxy != nil {
+		for entry := range strings.SplitSeq(c.Proxy.NoProxy, ",") {
+			entry = strings.TrimSpace(entry)
+			if entry == "*" {
+				return "*"
+			}
+			if entry != "" {
+				list = append(list, entry)
+			}
+		}
+	}
+	for _, n := range c.Networking.MachineNetwork {
+		list = append(list, n.CIDR)
+	}
+	for _, n := range c.Networking.ClusterNetwork {
+		list = append(list, n.CIDR)
+	}
+	list = append(list, c.Networking.ServiceNetwork...)
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), ",")
+}
