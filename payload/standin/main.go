@@ -1,0 +1,87 @@
+// Command etcd-standin casts the vote of a fenced etcd member for the survivor
+// of a two-voter cluster. README.md has its contract.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"go.etcd.io/etcd/api/v3/version"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/holdfast/holdfast/payload/standin/takeover"
+)
+
+const usage = `Cast the vote of a fenced etcd member for the survivor of two voters, have the
+survivor remove that member, and end.
+
+Usage: etcd-standin [-v] < request.json
+
+The request is JSON on stdin, the result is JSON on stdout. Exit codes: 0 done
+or nothing to do, 2 wrong request, 3 refused, 4 unfinished (run again).
+
+Only after a confirmed fence, and only where the survivor is eligible: it holds
+every write that was ever acknowledged. Example of a request:
+
+  {"evidence": "fence-17", "cluster": "cdf818194e3a8c32",
+   "target": "8211f1d0f64f3269", "survivor": "91bc3c398fb3c146",
+   "peerURL": "https://192.0.2.11:2380", "clientURL": "https://192.0.2.11:2379",
+   "tls": {"ca": "/etc/etcd/ca.crt", "cert": "/etc/etcd/peer.crt", "key": "/etc/etcd/peer.key"}}
+
+`
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	cancel()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	flags := flag.NewFlagSet("etcd-standin", flag.ContinueOnError)
+	flags.SetOutput(errs)
+	flags.Usage = func() { say(errs, usage); flags.PrintDefaults() }
+	verbose := flags.Bool("v", false, "write the log of etcd's transport to stderr")
+	showVersion := flags.Bool("version", false, "print the version of etcd whose protocol is spoken, and end")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return takeover.ExitDone
+	case err != nil || flags.NArg() > 0:
+		say(errs, "etcd-standin: the request is read from stdin; see -help\n")
+		return takeover.ExitUsage
+	case *showVersion:
+		say(out, version.Version+"\n")
+		return takeover.ExitDone
+	}
+	req, err := takeover.Read(in)
+	if err != nil {
+		say(errs, fmt.Sprintf("etcd-standin: the request is wrong:\n%v\n", err))
+		return takeover.ExitUsage
+	}
+	result := takeover.Run(ctx, req, logger(*verbose, errs))
+	if err := json.NewEncoder(out).Encode(result); err != nil {
+		say(errs, fmt.Sprintf("etcd-standin: write the result: %v\n", err))
+		return takeover.ExitFailed
+	}
+	return result.ExitCode()
+}
+
+// say writes to a person, to whom nothing can be said if that fails.
+func say(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
+
+// logger returns where etcd's transport logs to.
+func logger(verbose bool, w io.Writer) *zap.Logger {
+	if !verbose {
+		return zap.NewNop()
+	}
+	encoder := zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig())
+	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(w), zap.DebugLevel))
+}

@@ -1,0 +1,44 @@
+package takeover
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+)
+
+// probeEvery is the pause between two looks at the fenced member's address.
+const probeEvery = 500 * time.Millisecond
+
+// watchPeer looks whether anything accepts connections at the fenced member's
+// peer URLs, again and again until the context ends. Each answer is sent. A
+// refused connection is none: a fenced host that boots again, its etcd still
+// down, is no living member.
+func watchPeer(ctx context.Context, urls []string) <-chan string {
+	alive := make(chan string, 1)
+	for _, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		go watchAddress(ctx, u.Host, alive)
+	}
+	return alive
+}
+
+func watchAddress(ctx context.Context, address string, alive chan<- string) {
+	dialer := net.Dialer{Timeout: 2 * probeEvery}
+	for ctx.Err() == nil {
+		conn, err := dialer.DialContext(ctx, "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			select {
+			case alive <- fmt.Sprintf("something accepts connections at %s, the fenced member's peer URL: it lives", address):
+			default:
+			}
+			return
+		}
+		pause(ctx, probeEvery)
+	}
+}

@@ -1,0 +1,104 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// tryTimeout bounds one attempt at a removal: etcd drops a change of the
+// membership that comes while another is pending, and does not say so.
+const tryTimeout = 500 * time.Millisecond
+
+// api is the survivor's ordinary client API.
+type api struct{ conn *grpc.ClientConn }
+
+// dialAPI connects in the background, trying quickly: etcd serves this API only
+// once it has a leader, and each further 100 ms would be a gap in writes.
+func dialAPI(req Request) (*api, error) {
+	u, err := url.Parse(req.ClientURL)
+	if err != nil {
+		return nil, fmt.Errorf("read clientURL: %w", err)
+	}
+	creds := insecure.NewCredentials()
+	if u.Scheme == "https" {
+		cfg, err := req.ClientTLS.config()
+		if err != nil {
+			return nil, err
+		}
+		creds = credentials.NewTLS(cfg)
+	}
+	quick := grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: retryEvery, Multiplier: 1.3, MaxDelay: 5 * retryEvery},
+		MinConnectTimeout: tryTimeout,
+	}
+	conn, err := grpc.NewClient("passthrough:///"+u.Host, grpc.WithTransportCredentials(creds),
+		grpc.WithConnectParams(quick), grpc.WithNoProxy())
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", req.ClientURL, err)
+	}
+	conn.Connect()
+	return &api{conn: conn}, nil
+}
+
+func (a *api) close() { _ = a.conn.Close() }
+
+// status returns what etcd says of itself; it needs no quorum.
+func (a *api) status(ctx context.Context) (*pb.StatusResponse, error) {
+	return pb.NewMaintenanceClient(a.conn).Status(ctx, &pb.StatusRequest{})
+}
+
+// corrupt returns a stop if etcd has found its data corrupt.
+func corrupt(st *pb.StatusResponse) error {
+	for _, e := range st.Errors {
+		if strings.Contains(e, pb.AlarmType_CORRUPT.String()) {
+			return refuse(Corrupt, "etcd says that its data is corrupt ("+e+"): restore from a backup")
+		}
+	}
+	return nil
+}
+
+// remove removes the fenced member, again and again: for some time etcd may
+// hold that too few members are healthy.
+func (a *api) remove(ctx context.Context, target ID) error {
+	var last error
+	for {
+		gone, err := a.removeOnce(ctx, target)
+		if gone {
+			return nil
+		}
+		if s, ok := errors.AsType[*stop](err); ok {
+			return s
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		if !pause(ctx, retryEvery) {
+			return &stop{Unfinished, NotRemoved, fmt.Sprintf("remove member %s: %v", target, last)}
+		}
+	}
+}
+
+func (a *api) removeOnce(ctx context.Context, target ID) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	st, err := a.status(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := corrupt(st); err != nil {
+		return false, err
+	}
+	_, err = pb.NewClusterClient(a.conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: uint64(target)})
+	return err == nil || errors.Is(rpctypes.Error(err), rpctypes.ErrMemberNotFound), err
+}
