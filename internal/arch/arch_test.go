@@ -54,6 +54,7 @@ var layers = map[string]layer{
 	"internal/installer":    loop,
 	"internal/lab":          lab,
 	"internal/arch":         lab,
+	"internal/sim":          lab,
 	"internal/golden":       lab,
 	"internal/sitetest":     lab,
 	"internal/cli":          person,

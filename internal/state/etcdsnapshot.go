@@ -102,7 +102,7 @@ type EtcdStatement struct {
 	Data    Fact[EtcdData]     `json:"data"`
 	Running Fact[bool]         `json:"running"`
 	Leads   bool               `json:"leads,omitempty"`
-	StandIn MemberID           `json:"standIn,omitempty"`
+	StandIn Fact[MemberID]     `json:"standIn"`
 	Members Fact[[]EtcdMember] `json:"members"`
 	Leaving bool               `json:"leaving,omitempty"`
 	// Age is how long ago the reader received it.

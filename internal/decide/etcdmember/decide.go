@@ -1,0 +1,112 @@
+// Package etcdmember decides the next step of one of two etcd members: the
+// two-node protocol of docs/adr/0010-two-node-protocol.md as one function of a
+// snapshot. The agent, the explanation that a person reads and the simulator
+// use the same function.
+//
+// The rules are an ordered table, in sections; the first rule whose condition
+// holds decides. What the snapshot does not know never leads to a step.
+package etcdmember
+
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// How long the protocol waits before it gives up on a peer that is there.
+const (
+	// RestartGrace is how long a peer whose etcd is down may take to restart
+	// it, before the survivor of an unfinished join goes on without it.
+	RestartGrace = 10 * time.Second
+	// FenceAfter is how long both of a pair may be without a leader because the
+	// peer's etcd is down, before Pacemaker is asked to fence it.
+	FenceAfter = 60 * time.Second
+	// LeaveLimit is how long a leaving member waits for its removal before it
+	// stops anyway and gives its copy up.
+	LeaveLimit = 20 * time.Second
+)
+
+// Rule is one line of the table, as a person reads it.
+type Rule struct {
+	Section string
+	ID      string
+	When    string
+	Action  state.EtcdAction
+	Why     string
+}
+
+type rule struct {
+	id     string
+	says   string // when it applies, in words
+	why    string // also the reason of the verdict
+	action state.EtcdAction
+	when   func(*view) bool
+	// fill completes the verdict: a record to write, a member, a next command.
+	fill func(*view, *state.EtcdVerdict)
+}
+
+// section is a part of the table; all its rules share one condition, and its
+// last rule always applies.
+type section struct {
+	title string
+	when  func(*view) bool
+	rules []rule
+}
+
+// Decide returns the next step of the host that took the snapshot. It returns
+// the same verdict for the same snapshot.
+func Decide(s state.EtcdSnapshot) state.EtcdVerdict {
+	v := look(&s)
+	for i := range table {
+		if !table[i].when(v) {
+			continue
+		}
+		if verdict, ok := first(table[i].rules, v); ok {
+			return verdict
+		}
+	}
+	return state.EtcdVerdict{Action: state.EtcdWait, Rule: "nothing-fits", Reason: "no rule fits: please report this snapshot"}
+}
+
+func first(rules []rule, v *view) (state.EtcdVerdict, bool) {
+	for i := range rules {
+		r := &rules[i]
+		if !r.when(v) {
+			continue
+		}
+		verdict := state.EtcdVerdict{Action: r.action, Rule: r.id, Reason: r.why}
+		if r.fill != nil {
+			r.fill(v, &verdict)
+		}
+		verdict.Evidence = evidence(v)
+		return verdict, true
+	}
+	return state.EtcdVerdict{}, false
+}
+
+// Rules returns the table in its order.
+func Rules() []Rule {
+	var out []Rule
+	for _, s := range table {
+		for _, r := range s.rules {
+			out = append(out, Rule{s.title, r.id, r.says, r.action, r.why})
+		}
+	}
+	return out
+}
+
+// table is the protocol. The order of the sections matters: who knows least
+// comes first.
+var table = []section{
+	{"Pacemaker stops this instance", leaving, leavingRules},
+	{"Something basic is unknown", always, unknownRules},
+	{"Corosync has not seen the peer since boot", inert, inertRules},
+	{"The peer is gone", gone, goneRules},
+	{"The peer is there and has not spoken", silent, silentRules},
+	{"Both hosts say that they went on alone", bothLead, bothLeadRules},
+	{"This host leads", weLead, weLeadRules},
+	{"The peer leads", peerLeads, peerLeadsRules},
+	{"Both are equal", always, equalRules},
+}
+
+func always(*view) bool { return true }

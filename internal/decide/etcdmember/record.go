@@ -1,0 +1,172 @@
+package etcdmember
+
+import (
+	"fmt"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// next returns the own record as the base of the one that follows it.
+func (v *view) next(s state.EtcdState) state.EtcdRecord {
+	r := v.own
+	r.State, r.Written = s, v.s.Now
+	r.Seq++
+	r.Yields, r.Paired = 0, state.EtcdPairing{}
+	return r
+}
+
+func writeTakingOver(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdTakingOver)
+	r.TakeOver = state.EtcdTakeOver{ID: v.s.Nonce, Counter: v.own.TakeOver.Counter + 1}
+	r.Proof, _ = v.proof()
+	if v.forcing() && !v.mayGoOn() {
+		h := v.s.Proofs.Human.Value
+		r.Forced = state.EtcdForced{Who: h.Who, Why: h.Why, At: v.s.Now}
+	}
+	out.Record = &r
+}
+
+// mayGoOn reports whether the own record may go on without the peer once the
+// peer is proved off, with no person overriding it.
+func (v *view) mayGoOn() bool {
+	switch v.own.State {
+	case state.EtcdTakingOver, state.EtcdSole:
+		return true
+	case state.EtcdPair:
+		return v.heard()
+	case state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdDeparting:
+	}
+	return false
+}
+
+func writeSole(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdSole)
+	out.Record = &r
+}
+
+func writePair(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdPair)
+	r.Paired = state.EtcdPairing{Member: v.peer.Record.Member, Seq: v.peer.Record.Seq}
+	r.Forced, r.Proof = state.EtcdForced{}, state.EtcdProof{}
+	out.Record = &r
+}
+
+// writeVoter keeps no pairing: the next marker has to name this write.
+func writeVoter(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdVoter)
+	r.Forced, r.Proof = state.EtcdForced{}, state.EtcdProof{}
+	if r.Member == 0 {
+		r.Member, r.Cluster = v.s.Data.Value.Member, v.s.Data.Value.Cluster
+	}
+	out.Record = &r
+}
+
+// writeEmpty announces that the copy is given up: no member id is held.
+func writeEmpty(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdLearner)
+	r.Member, r.Forced, r.Proof = 0, state.EtcdForced{}, state.EtcdProof{}
+	r.Cluster = v.peer.Record.Cluster
+	out.Record = &r
+}
+
+func writeLearner(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdLearner)
+	r.Cluster = v.peer.Record.Cluster
+	r.Member, _ = v.offered()
+	out.Record = &r
+}
+
+func writeDeparting(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdDeparting)
+	out.Record = &r
+}
+
+func writeYield(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdDeparting)
+	r.Yields = v.own.Member
+	out.Record = &r
+}
+
+func aboutOther(v *view, out *state.EtcdVerdict) { out.Member = v.other.ID }
+
+// markMissing names the voter whose marker is missing, the peer's first.
+func markMissing(v *view, out *state.EtcdVerdict) {
+	if v.peerNeedsMark() {
+		out.Member, out.Seq = v.other.ID, v.peer.Record.Seq
+		return
+	}
+	out.Member, out.Seq = v.own.Member, v.own.Seq
+}
+
+func confirmCommand(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast quorum confirm" }
+func restoreCommand(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast restore --help" }
+
+// evidence says what the decision rests on, for whoever reads it later.
+func evidence(v *view) []string {
+	out := make([]string, 0, 6)
+	out = append(out, "own record: "+describe(v.s.Record), "own copy: "+describeCopy(v.s.Data), "own etcd: "+describeLocal(v))
+	switch {
+	case v.said:
+		out = append(out, v.s.Peer+" says: "+describeRecord(v.peer.Record)+", copy "+describeCopy(v.peer.Data)+", etcd "+tell(v.peer.Running, "runs", "is stopped"))
+	case v.contact:
+		out = append(out, v.s.Peer+" is there and has not spoken in this membership")
+	default:
+		out = append(out, "contact with "+v.s.Peer+": "+tell(v.s.Pacemaker.Contact, "yes", "no, last seen "+v.s.Pacemaker.LastContact.String()+" after boot"))
+	}
+	if v.s.Proofs.Power.Known {
+		out = append(out, "BMC of "+v.s.Peer+" says "+v.s.Proofs.Power.Value)
+	}
+	if p, ok := v.proof(); ok {
+		out = append(out, "proof that it cannot act: "+string(p.Kind)+", "+p.Detail)
+	}
+	return out
+}
+
+func tell(f state.Fact[bool], yes, no string) string {
+	switch {
+	case !f.Known:
+		return "unknown"
+	case f.Value:
+		return yes
+	}
+	return no
+}
+
+func describe(f state.Fact[state.EtcdRecord]) string {
+	if !f.Known {
+		return "unreadable"
+	}
+	return describeRecord(f.Value)
+}
+
+func describeRecord(r state.EtcdRecord) string {
+	text := string(r.State)
+	if r.Member != 0 {
+		text += " as member " + r.Member.String()
+	}
+	if r.Forced.Who != "" {
+		text += ", forced by " + r.Forced.Who
+	}
+	return text
+}
+
+func describeCopy(f state.Fact[state.EtcdData]) string {
+	if !f.Known {
+		return "unknown"
+	}
+	return string(f.Value.Copy)
+}
+
+func describeLocal(v *view) string {
+	text := tell(v.s.Local.Running, "runs", "is stopped")
+	if v.running && v.membersKnown {
+		text += fmt.Sprintf(", %d voters", v.voters)
+	}
+	switch {
+	case v.iLead():
+		text += ", leads"
+	case v.leaderless():
+		text += ", no leader for " + v.s.Local.Leaderless.String()
+	}
+	return text
+}

@@ -1,0 +1,255 @@
+package etcdmember
+
+import "github.com/holdfast/holdfast/internal/state"
+
+func leaving(v *view) bool { return v.s.Pacemaker.Leaving }
+
+// mayLeave reports whether the peer can carry the cluster when this host leaves.
+func (v *view) mayLeave() bool {
+	return v.known && v.said && v.peerRuns() && !v.peer.Leaving && v.selfVoter() && v.otherVoter() &&
+		(v.in(state.EtcdPair) && v.peerIn(state.EtcdPair, state.EtcdSole) || v.in(state.EtcdVoter) && v.peerIn(state.EtcdSole))
+}
+
+// mayYield reports whether the peer holds everything and has read that this
+// host departs: from then on the peer never departs itself, so that two hosts
+// that leave at once cannot both give their copies up.
+func (v *view) mayYield() bool {
+	return v.said && v.stopped && v.own.Yields == 0 && v.own.Member != 0 && v.answered() && v.peer.Record.Yields == 0 &&
+		v.peerIn(state.EtcdPair, state.EtcdSole, state.EtcdTakingOver) && v.peerCopyIs(state.CopyWhole)
+}
+
+var leavingRules = []rule{
+	{
+		"leave.yield", "we depart, our etcd is stopped, and the peer has read that we depart",
+		"gives its copy up, which is proof enough for the peer to go on without a fence", state.EtcdWriteRecord,
+		func(v *view) bool { return v.known && v.in(state.EtcdDeparting) && v.mayYield() }, writeYield,
+	},
+	{
+		"leave.stopped", "etcd is stopped", "etcd is stopped, as Pacemaker wants it", state.EtcdIdle,
+		func(v *view) bool { return v.stopped && v.standIn() == 0 }, nil,
+	},
+	{
+		"leave.hand-over-leadership", "the peer can carry the cluster, and we lead",
+		"the peer leads before this host leaves, so that writes go on", state.EtcdMoveLeader,
+		func(v *view) bool {
+			return v.iLead() && (v.mayLeave() || v.in(state.EtcdDeparting) && v.stillLeaves()) && v.s.Pacemaker.LeavingFor <= LeaveLimit
+		}, aboutOther,
+	},
+	{
+		"leave.depart", "the peer can carry the cluster, and leads",
+		"this host leaves, the peer stays", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.mayLeave() && state.Is(v.s.Local.Leader, v.other.ID) && v.s.Pacemaker.LeavingFor <= LeaveLimit
+		}, writeDeparting,
+	},
+	{
+		"leave.await-removal", "we depart and are still a member",
+		"waits until the peer has removed this member", state.EtcdWait,
+		func(v *view) bool {
+			return v.in(state.EtcdDeparting) && v.stillLeaves() && v.s.Pacemaker.LeavingFor <= LeaveLimit
+		}, nil,
+	},
+	{
+		"leave.stop", "all else",
+		"stops with its copy and its record as they are: nobody leaves when both stop, and a survivor never leaves", state.EtcdStop,
+		always, nil,
+	},
+}
+
+// stillLeaves reports whether the peer is about to remove this member.
+func (v *view) stillLeaves() bool {
+	return v.known && v.running && v.peerRuns() && !v.peer.Leaving && v.selfVoter() && v.otherVoter() &&
+		v.peerIn(state.EtcdPair, state.EtcdSole)
+}
+
+var unknownRules = []rule{
+	{
+		"unknown.record", "our record cannot be read",
+		"the record of this host cannot be read, so nothing is known about what it may do; a healthy etcd is left alone", state.EtcdAskHuman,
+		func(v *view) bool { return !v.known },
+		func(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast explain etcd" },
+	},
+	{
+		"unknown.local", "whether etcd or a stand-in runs here, or whether the peer is there, is unknown",
+		"something about this host could not be found out; it is looked up again", state.EtcdWait,
+		func(v *view) bool {
+			return !v.running && !v.stopped || !v.contact && !v.absent || !v.s.Local.StandIn.Known || !v.s.Pacemaker.Inert.Known
+		}, nil,
+	},
+	{
+		"unknown.data", "etcd is stopped and the condition of its data is unknown",
+		"etcd's data could not be examined; it is looked up again", state.EtcdWait,
+		func(v *view) bool { return v.stopped && !v.s.Data.Known }, nil,
+	},
+	{
+		"unknown.members", "etcd runs and its membership is unknown",
+		"etcd did not answer in time; it is left alone and asked again", state.EtcdWait,
+		func(v *view) bool { return v.running && !v.membersKnown }, nil,
+	},
+	{
+		// A learner that catches up replays memberships of before its time, so
+		// what its own copy lists proves nothing.
+		"removed.stop", "etcd runs as no learner and its own membership does not list it",
+		"this member was removed from the cluster", state.EtcdStop,
+		func(v *view) bool { return v.running && !v.selfListed() && !v.in(state.EtcdNone, state.EtcdLearner) }, nil,
+	},
+}
+
+func inert(v *view) bool { return state.Is(v.s.Pacemaker.Inert, true) }
+
+var inertRules = []rule{
+	{
+		"alone.no-copy", "no data, or a learner's copy",
+		"this host has no copy that could lead: a learner may lack anything. Start the peer, or restore a backup", state.EtcdAskHuman,
+		func(v *view) bool { return v.in(state.EtcdNone, state.EtcdLearner) || v.own.Yields != 0 }, restoreCommand,
+	},
+	{
+		"alone.damaged", "the copy is not whole",
+		"the copy of this host cannot be started. Start the peer, or restore a backup", state.EtcdAskHuman,
+		func(v *view) bool { return !v.whole() }, restoreCommand,
+	},
+	{
+		"alone.survivor", "the record allows starting alone, and the peer was fenced and its BMC says Off",
+		"this host was the survivor and the peer is off: it goes on alone", state.EtcdGrantQuorum,
+		func(v *view) bool {
+			return v.own.State.Leads() && (v.fenced() && state.Is(v.s.Proofs.Power, state.PowerOff) || v.confirmed())
+		}, nil,
+	},
+	{
+		"alone.fence-first", "the record allows starting alone, and the peer's BMC says Off",
+		"this host was the survivor; Pacemaker's fencing of the peer has to succeed first", state.EtcdAskFence,
+		func(v *view) bool { return v.own.State.Leads() && state.Is(v.s.Proofs.Power, state.PowerOff) }, nil,
+	},
+	{
+		"alone.unproved", "the record allows starting alone, and the peer is not known to be off",
+		"this host was the survivor, but its peer is not known to be off; it waits to see the peer", state.EtcdAskHuman,
+		func(v *view) bool { return v.own.State.Leads() }, confirmCommand,
+	},
+	{
+		"alone.forced", "a person forces this host to lead",
+		"a person decided that this copy leads; writes that only the peer holds are lost. The peer must not be started alone before it has seen this host", state.EtcdWriteRecord,
+		func(v *view) bool { return v.forcing() }, writeTakingOver,
+	},
+	{
+		"alone.wait", "all else",
+		"the peer may have gone on without this host: it waits to see the peer, and only a person can decide otherwise", state.EtcdAskHuman,
+		always, confirmCommand,
+	},
+}
+
+func gone(v *view) bool { return v.absent }
+
+var goneRules = append([]rule{
+	{
+		"gone.sole-restarts", "we are sole and our etcd is down",
+		"etcd is restarted in place with the same data; no peer can have gone on", state.EtcdStart,
+		func(v *view) bool { return v.in(state.EtcdSole) && v.stopped && v.whole() }, nil,
+	},
+	{
+		"gone.end-stand-in", "a stand-in speaks for a member that was removed, or without a proof",
+		"the stand-in has done its work, or its proof has ended", state.EtcdStopStandIn,
+		func(v *view) bool { return v.standIn() != 0 && v.running && (!v.otherVoter() && v.in(state.EtcdSole) || !v.proved()) }, nil,
+	},
+	{
+		"gone.sole-alone", "we are sole and no voter but us is listed",
+		"goes on alone: one more failure loses data until the peer is back", state.EtcdIdle,
+		func(v *view) bool {
+			return v.in(state.EtcdSole) && v.running && v.standIn() == 0 && !v.otherVoter()
+		}, nil,
+	},
+	{
+		"gone.unproved", "nothing proves that the peer cannot act",
+		"the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off", state.EtcdWait,
+		func(v *view) bool { return !v.proved() }, nil,
+	},
+	{
+		"gone.forced", "a person forces this host to lead",
+		"a person decided that this copy leads; writes that only the peer holds are lost", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.forcing() && !v.mayGoOn() && v.whole() && v.own.Yields == 0 && v.in(state.EtcdPair, state.EtcdVoter, state.EtcdDeparting)
+		}, writeTakingOver,
+	},
+	{
+		"gone.not-heard", "pair, and the peer has not said in this boot that it did not go on alone",
+		"the peer may have gone on without this host before: only the peer or a person can say", state.EtcdAskHuman,
+		func(v *view) bool { return v.in(state.EtcdPair) && !v.heard() }, confirmCommand,
+	},
+	{
+		"gone.not-eligible", "none, learner, voter or departing",
+		"this copy may lack acknowledged writes, so it never goes on alone", state.EtcdAskHuman,
+		func(v *view) bool { return !v.mayGoOn() }, confirmCommand,
+	},
+}, takeOverRules...)
+
+// takeOverRules apply where the peer is proved unable to act and the own
+// record may go on without it.
+var takeOverRules = []rule{
+	{
+		"take-over.no-copy", "etcd is stopped and its copy is not whole",
+		"the copy of this host cannot be started, and no other one may lead", state.EtcdAskHuman,
+		func(v *view) bool { return v.stopped && !v.whole() }, restoreCommand,
+	},
+	{
+		"take-over.start", "etcd is stopped",
+		"etcd is started plainly; the take-over follows", state.EtcdStart,
+		func(v *view) bool { return v.stopped }, nil,
+	},
+	{
+		"take-over.not-a-voter", "our own membership does not have us as a voter",
+		"a learner's copy can never lead", state.EtcdAskHuman,
+		func(v *view) bool { return !v.selfVoter() }, restoreCommand,
+	},
+	{
+		"take-over.too-many", "more than two voters",
+		"a stand-in vote is sound only among exactly two voters", state.EtcdAskHuman,
+		func(v *view) bool { return v.voters > 2 },
+		func(_ *view, out *state.EtcdVerdict) { out.Next = "etcdctl member list" },
+	},
+	{
+		"take-over.announce", "the peer is listed as a voter and our record does not say taking-over",
+		"the peer cannot act: the take-over is recorded before it begins", state.EtcdWriteRecord,
+		func(v *view) bool { return v.otherVoter() && !v.in(state.EtcdTakingOver) }, writeTakingOver,
+	},
+	{
+		"take-over.stand-in", "taking-over, the peer is listed as a voter, no stand-in runs",
+		"a stand-in casts the peer's vote", state.EtcdStartStandIn,
+		func(v *view) bool {
+			return v.in(state.EtcdTakingOver) && v.otherVoter() && v.standIn() != v.other.ID
+		}, aboutOther,
+	},
+	{
+		"take-over.remove", "the stand-in votes and we lead",
+		"the peer is removed by an ordinary membership change", state.EtcdRemove,
+		func(v *view) bool { return v.in(state.EtcdTakingOver) && v.otherVoter() && v.iLead() }, aboutOther,
+	},
+	{
+		"take-over.sole", "we are the only voter and lead",
+		"the removal is committed: this host is the only voter", state.EtcdWriteRecord,
+		func(v *view) bool { return !v.in(state.EtcdSole) && !v.otherVoter() && v.iLead() }, writeSole,
+	},
+	{
+		"take-over.end", "sole, and a stand-in is left",
+		"the stand-in has done its work", state.EtcdStopStandIn,
+		func(v *view) bool { return v.in(state.EtcdSole) && v.standIn() != 0 }, nil,
+	},
+	{
+		"take-over.wait", "all else", "waits for the election, or for the removal to be committed", state.EtcdWait,
+		always, nil,
+	},
+}
+
+func silent(v *view) bool { return !v.said }
+
+var silentRules = []rule{
+	{
+		"silent.run", "etcd runs", "goes on while the peer has not spoken yet", state.EtcdIdle,
+		func(v *view) bool { return v.running && !v.own.State.Leads() }, nil,
+	},
+	{
+		"silent.sole", "sole, and etcd runs", "goes on while the peer has not spoken yet", state.EtcdIdle,
+		func(v *view) bool { return v.in(state.EtcdSole) && v.running && v.standIn() == 0 }, nil,
+	},
+	{
+		"silent.wait", "all else", "the peer is there; waits until it says what it holds", state.EtcdWait, always, nil,
+	},
+}

@@ -1,0 +1,232 @@
+package etcdmember
+
+import "github.com/holdfast/holdfast/internal/state"
+
+func bothLead(v *view) bool {
+	return v.own.State.Leads() && v.peer.Record.State.Leads() && (v.own.Forced.Who != "") == (v.peer.Record.Forced.Who != "")
+}
+
+var bothLeadRules = []rule{
+	{
+		"two-histories", "both records say that their host went on alone, and persons decided for both or for none",
+		"there are two histories and nothing says which one counts; neither is touched", state.EtcdAskHuman, always, confirmCommand,
+	},
+}
+
+func weLead(v *view) bool { return v.own.State.Leads() && v.peerDefers() }
+
+// weLeadRules bring a take-over to its end, then the peer back to a voter.
+var weLeadRules = []rule{
+	{
+		"lead.no-copy", "etcd is stopped and its copy is not whole",
+		"this host held the only newest copy and cannot start it", state.EtcdAskHuman,
+		func(v *view) bool { return v.stopped && !v.whole() }, restoreCommand,
+	},
+	{
+		"lead.start", "etcd is stopped", "this host went on last, so it leads", state.EtcdStart,
+		func(v *view) bool { return v.stopped }, nil,
+	},
+	{
+		"lead.unproved", "taking-over, the peer is listed, and it has not yet read that and stopped its etcd",
+		"waits until the peer has read that this host takes over and keeps its etcd stopped", state.EtcdWait,
+		func(v *view) bool {
+			return v.in(state.EtcdTakingOver) && v.otherVoter() && !v.proved() && v.standIn() == 0
+		}, nil,
+	},
+	{
+		"lead.end-stand-in", "a stand-in speaks and no proof allows it any more",
+		"the proof has ended: the stand-in must not meet the member that it stands for", state.EtcdStopStandIn,
+		func(v *view) bool { return v.standIn() != 0 && v.otherVoter() && !v.proved() }, nil,
+	},
+	{
+		"lead.stand-in", "taking-over and the peer cannot act",
+		"a stand-in casts the peer's vote", state.EtcdStartStandIn,
+		func(v *view) bool {
+			return v.in(state.EtcdTakingOver) && v.otherVoter() && v.selfVoter() && v.voters == 2 && v.standIn() != v.other.ID
+		}, aboutOther,
+	},
+	{
+		"lead.remove", "taking-over, the stand-in votes and we lead",
+		"the peer is removed by an ordinary membership change", state.EtcdRemove,
+		func(v *view) bool { return v.in(state.EtcdTakingOver) && v.otherVoter() && v.iLead() }, aboutOther,
+	},
+	{
+		"lead.sole", "taking-over, and we are the only voter and lead",
+		"the removal is committed: this host is the only voter", state.EtcdWriteRecord,
+		func(v *view) bool { return v.in(state.EtcdTakingOver) && !v.otherVoter() && v.iLead() }, writeSole,
+	},
+	{
+		"lead.taking-over", "taking-over, all else", "waits for the election, or for the removal to be committed", state.EtcdWait,
+		func(v *view) bool { return v.in(state.EtcdTakingOver) }, nil,
+	},
+	{
+		"lead.stand-in-ends", "sole, and a stand-in is left", "the stand-in has done its work", state.EtcdStopStandIn,
+		func(v *view) bool { return v.standIn() != 0 }, nil,
+	},
+	{
+		"lead.left-behind", "sole, the peer is listed as a voter, and it gave that member up",
+		"the peer gave its copy up: this host goes on without it", state.EtcdWriteRecord,
+		func(v *view) bool { return v.yielded() && v.selfVoter() }, writeTakingOver,
+	},
+	{
+		"lead.remove-departing", "sole, we lead, and the peer departs",
+		"the peer leaves: it is removed", state.EtcdRemove,
+		func(v *view) bool { return v.iLead() && v.otherVoter() && v.peerIn(state.EtcdDeparting) }, aboutOther,
+	},
+	{
+		"lead.mark", "sole, we lead, the peer is a voter that was not marked yet",
+		"one key is written: once it is acknowledged the peer surely holds everything", state.EtcdMark,
+		func(v *view) bool { return v.iLead() && v.selfVoter() && v.peerNeedsMark() }, markMissing,
+	},
+	{
+		"lead.pair", "sole, and the peer's marker is acknowledged",
+		"both copies hold everything: either may now go on without the other", state.EtcdWriteRecord,
+		func(v *view) bool { return v.peerMarked() }, writePair,
+	},
+	{
+		"lead.voter-lost", "sole, the peer is a voter whose etcd is down, and its time to restart is over",
+		"the peer was never eligible: this host goes on without it", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.leaderless() && v.selfVoter() && v.otherVoter() && v.peerStops() && v.s.Local.Leaderless > RestartGrace
+		}, writeTakingOver,
+	},
+	{
+		"lead.promote", "the learner is in sync", "the learner has caught up: it becomes a voter", state.EtcdPromote,
+		func(v *view) bool {
+			return v.iLead() && v.otherLearner() && v.other.InSync && v.peerRuns() && v.peer.Record.Member == v.other.ID
+		}, aboutOther,
+	},
+	{
+		"lead.drop-learner", "a learner is listed that started once, and the peer holds nothing of it",
+		"the peer lost that copy: the learner is removed and added anew", state.EtcdRemove,
+		func(v *view) bool {
+			return v.iLead() && v.otherLearner() && v.other.Name != "" && v.peerStops() && v.peerEmpty()
+		}, aboutOther,
+	},
+	{
+		"lead.add", "the peer waits with an empty copy and no learner is listed",
+		"the peer joins as a learner under a new id", state.EtcdAddLearner,
+		func(v *view) bool { return v.iLead() && v.other.ID == 0 && v.peerStops() && v.peerEmpty() }, nil,
+	},
+	{
+		"lead.wait", "all else", "leads; the peer is on its way back to a voter", state.EtcdWait, always, nil,
+	},
+}
+
+// peerEmpty reports whether the peer's record holds no member id and its copy
+// is empty.
+func (v *view) peerEmpty() bool {
+	return v.peerIn(state.EtcdLearner) && v.peer.Record.Member == 0 && v.peerCopyIs(state.CopyNone)
+}
+
+func peerLeads(v *view) bool { return v.peer.Record.State.Leads() }
+
+func (v *view) listed() bool { _, ok := v.listedByPeer(); return ok }
+
+// mayStart reports whether the peer's membership lists this copy, which alone
+// is not enough for a copy that was eligible once: the peer may list it only
+// because it forgot how far it had committed, until it leads.
+func (v *view) mayStart() bool {
+	return v.whole() && (v.peer.Leads || v.in(state.EtcdLearner, state.EtcdVoter))
+}
+
+var peerLeadsRules = []rule{
+	{
+		"follow.stop", "the peer takes over, or its stand-in speaks, and our etcd runs",
+		"the peer takes over: this host must not meet its own stand-in", state.EtcdStop,
+		func(v *view) bool {
+			return v.running && (v.peerIn(state.EtcdTakingOver) || v.peer.StandIn.Known && v.peer.StandIn.Value != 0)
+		}, nil,
+	},
+	{
+		"follow.wait", "the peer takes over, or its stand-in may speak",
+		"waits with its etcd stopped until the peer has finished its take-over", state.EtcdWait,
+		func(v *view) bool { return v.peerTakesOver() }, nil,
+	},
+	{
+		"follow.unknown", "the peer does not say which members it has",
+		"the peer's membership is unknown", state.EtcdWait,
+		func(v *view) bool { return !v.peer.Members.Known }, nil,
+	},
+	{
+		"follow.yield", "the peer lists us, and our own stopped copy does not",
+		"this member's removal is committed here and never reached the peer: it gives its copy up", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.listed() && !v.in(state.EtcdLearner) && v.whole() && v.membersKnown && !v.selfListed() && v.mayYield()
+		}, writeYield,
+	},
+	{
+		"follow.yielded", "the peer lists us, and we gave our copy up",
+		"waits until the peer has removed the member that was given up", state.EtcdWait,
+		func(v *view) bool { return v.listed() && v.own.Yields != 0 }, nil,
+	},
+	{
+		"follow.demote", "the peer lists us, and our record is pair or departing",
+		"the peer says that it is sole: this host is a voter until it is marked again", state.EtcdWriteRecord,
+		func(v *view) bool { return v.listed() && v.in(state.EtcdPair, state.EtcdDeparting) }, writeVoter,
+	},
+	{
+		"follow.start", "the peer lists us, and our copy is whole",
+		"the peer's cluster lists this member: it is simply started", state.EtcdStart,
+		func(v *view) bool { return v.listed() && v.stopped && v.mayStart() }, nil,
+	},
+	{
+		"follow.join", "the peer lists us as a learner that never started, and our copy is empty",
+		"joins the peer's cluster as a learner", state.EtcdStart,
+		func(v *view) bool {
+			m, ok := v.listedByPeer()
+			return ok && m.Learner && m.Name == "" && v.stopped && v.in(state.EtcdLearner) && v.copyIs(state.CopyNone)
+		}, nil,
+	},
+	{
+		"follow.lost-copy", "the peer lists us, and our copy is gone or damaged",
+		"the copy of this member is lost: it gives the id up and joins anew", state.EtcdWriteRecord,
+		func(v *view) bool { return v.listed() && v.stopped && !v.whole() }, writeEmpty,
+	},
+	{
+		"follow.promoted", "we are a learner in our record and a voter in our membership",
+		"this member was promoted", state.EtcdWriteRecord,
+		func(v *view) bool { return v.listed() && v.in(state.EtcdLearner) && v.running && v.selfVoter() }, writeVoter,
+	},
+	{
+		"follow.mark", "a voter that leads and was not marked yet",
+		"one key is written: once it is acknowledged this host surely holds everything", state.EtcdMark,
+		func(v *view) bool { return v.listed() && v.iLead() && v.ownNeedsMark() }, markMissing,
+	},
+	{
+		"follow.catch-up", "the peer lists us", "catches up with the peer", state.EtcdWait,
+		func(v *view) bool { return v.listed() }, nil,
+	},
+	{
+		"follow.peer-not-leading", "the peer does not list us, and does not lead",
+		"waits until the peer leads its cluster", state.EtcdWait,
+		func(v *view) bool { return !v.peer.Leads }, nil,
+	},
+	{
+		"follow.removed", "the peer's cluster does not list us, and our etcd runs",
+		"the peer's cluster does not list this member any more", state.EtcdStop,
+		func(v *view) bool { return v.running }, nil,
+	},
+	{
+		"follow.give-up", "the peer's cluster does not list us, and our record still holds a member",
+		"the living cluster does not list this copy: it will be backed up, emptied and joined anew", state.EtcdWriteRecord,
+		func(v *view) bool { return !v.in(state.EtcdLearner) || v.own.Member != 0 }, writeEmpty,
+	},
+	{
+		"follow.empty", "our record holds no member, and an old copy is there",
+		"the old copy is backed up and emptied", state.EtcdEmpty,
+		func(v *view) bool { return !v.copyIs(state.CopyNone) }, nil,
+	},
+	{
+		"follow.accept", "the peer has added a learner that never started",
+		"takes the member id that the peer added for this host", state.EtcdWriteRecord,
+		func(v *view) bool { _, ok := v.offered(); return ok }, writeLearner,
+	},
+	{
+		"follow.await", "all else", "waits for the peer to add this host as a learner", state.EtcdWait, always, nil,
+	},
+}
+
+func (v *view) peerTakesOver() bool {
+	return v.peerIn(state.EtcdTakingOver) || !state.Is(v.peer.StandIn, 0)
+}

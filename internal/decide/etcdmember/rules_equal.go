@@ -1,0 +1,152 @@
+package etcdmember
+
+import "github.com/holdfast/holdfast/internal/state"
+
+// untouched reports whether no record claims anything yet and both copies are
+// there: the hand-over from the static pods.
+func (v *view) untouched() bool {
+	return v.in(state.EtcdNone) && v.whole() && v.selfVoter() && v.sameCluster() &&
+		(v.peerIn(state.EtcdNone) && v.peerCopyIs(state.CopyWhole) || v.peerIn(state.EtcdVoter))
+}
+
+func (v *view) sameCluster() bool {
+	mine, theirs := v.s.Data.Value.Cluster, v.peer.Data.Value.Cluster
+	return v.s.Data.Known && v.peer.Data.Known && (mine == theirs || mine == 0 || theirs == 0)
+}
+
+// lostCopy reports whether etcd here cannot run from its copy although the
+// record says that it was a voter.
+func (v *view) lostCopy() bool {
+	return v.stopped && !v.whole() && v.in(state.EtcdVoter, state.EtcdPair, state.EtcdDeparting)
+}
+
+// equalRules apply where neither record claims to have gone on alone: Raft
+// resolves what the logs do not share.
+var equalRules = []rule{
+	{
+		"equal.unknown", "the peer's copy is unknown", "waits until the peer has examined its data", state.EtcdWait,
+		func(v *view) bool { return !v.peer.Data.Known && !v.peerRuns() }, nil,
+	},
+	{
+		"equal.two-clusters", "the copies belong to different clusters",
+		"the two copies belong to different clusters; neither is touched", state.EtcdAskHuman,
+		func(v *view) bool { return v.s.Data.Known && v.peer.Data.Known && !v.sameCluster() }, restoreCommand,
+	},
+	{
+		"equal.adopt", "no record exists yet, and both copies are whole",
+		"the cluster is taken over as it is: this member is a voter that waits for its marker", state.EtcdWriteRecord,
+		func(v *view) bool { return v.untouched() }, writeVoter,
+	},
+	{
+		"equal.adopting", "our record exists, and the peer is about to write its first one",
+		"waits for the peer's first record", state.EtcdWait,
+		func(v *view) bool {
+			return v.in(state.EtcdVoter) && v.stopped && v.peerIn(state.EtcdNone) && v.peerCopyIs(state.CopyWhole)
+		}, nil,
+	},
+	{
+		"equal.no-record", "we have no record, and none can be made",
+		"this host has no record, or no data, and the peer did not go on alone: the missing disk may have been the survivor's", state.EtcdAskHuman,
+		func(v *view) bool { return v.in(state.EtcdNone) }, confirmCommand,
+	},
+	{
+		"equal.both-yielded", "both gave their copies up", "both hosts gave their copies up: only a backup helps", state.EtcdAskHuman,
+		func(v *view) bool { return v.own.Yields != 0 && v.peer.Record.Yields != 0 }, restoreCommand,
+	},
+	{
+		"equal.yielded", "we gave our copy up", "waits until the peer has gone on without this host", state.EtcdWait,
+		func(v *view) bool { return v.own.Yields != 0 }, nil,
+	},
+	{
+		"equal.lost-copy-yield", "our copy cannot be started, and the peer is pair with a whole copy",
+		"the copy of this host is lost: it gives it up, which lets the peer go on without a fence", state.EtcdWriteRecord,
+		func(v *view) bool { return v.lostCopy() && v.mayYield() && v.peerIn(state.EtcdPair) }, writeYield,
+	},
+	{
+		"equal.removed-yield", "our own stopped copy does not list us",
+		"this member's removal never reached the peer: it gives its copy up", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.whole() && v.stopped && v.membersKnown && !v.selfListed() && v.mayYield()
+		}, writeYield,
+	},
+	{
+		"equal.unusable", "our copy cannot be started, and the peer cannot go on either",
+		"neither host can go on as it is", state.EtcdAskHuman,
+		func(v *view) bool { return v.stopped && (!v.whole() || !v.selfListed()) && !v.peerIn(state.EtcdPair) }, restoreCommand,
+	},
+	{
+		"equal.unusable-wait", "our copy cannot be started",
+		"waits until the peer has read this host's record", state.EtcdWait,
+		func(v *view) bool { return v.stopped && (!v.whole() || !v.selfListed()) }, nil,
+	},
+	{
+		"equal.peer-lost", "the peer has neither record nor data",
+		"the peer has no data: its missing disk may have been the survivor's", state.EtcdAskHuman,
+		func(v *view) bool { return v.peerIn(state.EtcdNone) && !v.running }, confirmCommand,
+	},
+	{
+		"equal.start", "our copy lists us", "both are there and neither went on alone: etcd is started plainly and Raft resolves the rest", state.EtcdStart,
+		func(v *view) bool { return v.stopped }, nil,
+	},
+	{
+		"equal.take-over", "we are pair, or meant to leave, and the peer gave up the member that is listed",
+		"the peer cannot act: the take-over is recorded before it begins", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.selfVoter() && v.voters == 2 &&
+				(v.in(state.EtcdPair) && (v.yielded() || v.renounced()) || v.in(state.EtcdDeparting) && v.yielded())
+		}, writeTakingOver,
+	},
+	{
+		"equal.sole", "we are pair, lead, and are the only voter", "the peer was removed: this host is the only voter", state.EtcdWriteRecord,
+		func(v *view) bool { return v.in(state.EtcdPair) && v.iLead() && v.selfVoter() && !v.otherVoter() }, writeSole,
+	},
+	{
+		"equal.peer-departs", "we are pair, and the peer departs",
+		"the peer leaves and can never take over any more: this host may go on alone", state.EtcdWriteRecord,
+		func(v *view) bool { return v.in(state.EtcdPair) && v.selfVoter() && v.peerIn(state.EtcdDeparting) }, writeSole,
+	},
+	{
+		"equal.promoted", "we are a learner in our record and a voter in our membership", "this member was promoted", state.EtcdWriteRecord,
+		func(v *view) bool { return v.in(state.EtcdLearner) && v.selfVoter() }, writeVoter,
+	},
+	{
+		"equal.stay", "we depart, run, and are still listed",
+		"this host did not leave after all: it is a voter until it is marked again", state.EtcdWriteRecord,
+		func(v *view) bool { return v.in(state.EtcdDeparting) && v.selfVoter() && v.peerRuns() }, writeVoter,
+	},
+	{
+		"equal.mark", "we lead, and a voter was not marked yet",
+		"one key is written: once it is acknowledged both hold everything", state.EtcdMark,
+		func(v *view) bool { return v.iLead() && v.selfVoter() && (v.peerNeedsMark() || v.ownNeedsMark()) }, markMissing,
+	},
+	{
+		"equal.pair-again", "we are pair, and the peer's marker is acknowledged",
+		"the peer holds everything: it may now become pair too", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.in(state.EtcdPair) && v.peerMarked() && v.own.Paired != state.EtcdPairing{Member: v.peer.Record.Member, Seq: v.peer.Record.Seq}
+		}, writePair,
+	},
+	{
+		"equal.pair", "we are a marked voter, and the peer is pair with us",
+		"both copies hold everything: either may now go on without the other", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.in(state.EtcdVoter) && v.peerIn(state.EtcdPair) && v.running && v.selfVoter() &&
+				v.peer.Record.Paired == state.EtcdPairing{Member: v.own.Member, Seq: v.own.Seq}
+		}, writePair,
+	},
+	{
+		"equal.pair-first", "both are marked voters",
+		"both copies hold everything: either may now go on without the other", state.EtcdWriteRecord,
+		func(v *view) bool { return v.in(state.EtcdVoter) && marked(v.self, v.own.Seq) && v.peerMarked() }, writePair,
+	},
+	{
+		"equal.fence", "both are without a leader because the peer's etcd is down, for too long",
+		"the peer's etcd does not come back: Pacemaker is asked to fence it", state.EtcdAskFence,
+		func(v *view) bool {
+			return v.in(state.EtcdPair) && v.leaderless() && v.peerStops() && !v.peer.Leaving && v.peerIn(state.EtcdPair, state.EtcdVoter) && v.s.Local.Leaderless > FenceAfter
+		}, nil,
+	},
+	{
+		"equal.idle", "all else", "runs as one of two voters", state.EtcdIdle, always, nil,
+	},
+}

@@ -1,0 +1,258 @@
+package etcdmember
+
+import (
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// view is a snapshot with the questions that the rules ask answered once.
+// Every answer that needs something unknown is the cautious one.
+type view struct {
+	s    *state.EtcdSnapshot
+	own  state.EtcdRecord
+	peer state.EtcdStatement // meaningful only where said
+
+	known   bool // the own record
+	running bool // known to run
+	stopped bool // known not to run
+	contact bool // known
+	absent  bool // the peer is known to be out of the membership
+	said    bool // the peer's statement counts
+
+	members      []state.EtcdMember
+	membersKnown bool
+	self         state.EtcdMember // this host's entry in members
+	other        state.EtcdMember // the peer's voter or learner in members, as this host knows it
+	voters       int
+}
+
+func look(s *state.EtcdSnapshot) *view {
+	v := &view{
+		s: s, own: s.Record.Value, known: s.Record.Known,
+		running: state.Is(s.Local.Running, true), stopped: state.Is(s.Local.Running, false),
+		contact: state.Is(s.Pacemaker.Contact, true), absent: state.Is(s.Pacemaker.Contact, false),
+		said: counts(s), peer: s.Statement.Value,
+	}
+	v.lookAtMembers()
+	return v
+}
+
+// counts reports whether the peer's statement may be used: the peer is in the
+// current membership, and composed the statement in that membership. An
+// attribute that is older than the membership says what was true before the
+// hosts met; the peer may have gone on alone since.
+func counts(s *state.EtcdSnapshot) bool {
+	return s.Statement.Known && state.Is(s.Pacemaker.Contact, true) &&
+		s.Pacemaker.Ring != 0 && s.Statement.Value.Record.State != "" && s.Statement.Value.Ring == s.Pacemaker.Ring
+}
+
+// lookAtMembers takes the membership from the running etcd, or from the copy
+// of a stopped one.
+func (v *view) lookAtMembers() {
+	switch {
+	case v.running:
+		v.members, v.membersKnown = v.s.Local.Members.Value, v.s.Local.Members.Known
+	case v.stopped && v.s.Data.Known:
+		v.members, v.membersKnown = v.s.Data.Value.Members, v.s.Data.Value.Copy == state.CopyWhole
+	}
+	for _, m := range v.members {
+		if !m.Learner {
+			v.voters++
+		}
+		switch {
+		case m.ID == v.id():
+			v.self = m
+		case v.other.ID == 0 || !m.Learner: // a voter counts before a learner
+			v.other = m
+		}
+	}
+}
+
+// id is the own member id: that of the record, or before the first record
+// that of the data.
+func (v *view) id() state.MemberID {
+	if v.own.Member == 0 && v.own.State == state.EtcdNone {
+		return v.s.Data.Value.Member
+	}
+	return v.own.Member
+}
+
+func (v *view) in(states ...state.EtcdState) bool { return slices.Contains(states, v.own.State) }
+func (v *view) peerIn(states ...state.EtcdState) bool {
+	return v.said && slices.Contains(states, v.peer.Record.State)
+}
+
+func (v *view) copyIs(c state.CopyState) bool {
+	return v.s.Data.Known && v.s.Data.Value.Copy == c
+}
+
+func (v *view) peerCopyIs(c state.CopyState) bool {
+	return v.said && v.peer.Data.Known && v.peer.Data.Value.Copy == c
+}
+
+// whole reports whether the own copy is one that etcd can start from under the
+// record's member id.
+func (v *view) whole() bool {
+	return v.copyIs(state.CopyWhole) && v.s.Data.Value.Member == v.id()
+}
+
+func (v *view) peerRuns() bool  { return v.said && state.Is(v.peer.Running, true) }
+func (v *view) peerStops() bool { return v.said && state.Is(v.peer.Running, false) }
+
+// selfListed and selfVoter ask the own membership, otherVoter and otherLearner
+// ask it about the peer.
+func (v *view) selfListed() bool   { return v.membersKnown && v.self.ID != 0 }
+func (v *view) selfVoter() bool    { return v.selfListed() && !v.self.Learner }
+func (v *view) otherVoter() bool   { return v.membersKnown && v.other.ID != 0 && !v.other.Learner }
+func (v *view) otherLearner() bool { return v.membersKnown && v.other.Learner }
+
+// iLead reports whether the local etcd is the leader, and says so itself.
+func (v *view) iLead() bool {
+	return v.running && v.own.Member != 0 && state.Is(v.s.Local.Leader, v.own.Member)
+}
+
+func (v *view) leaderless() bool { return v.running && state.Is(v.s.Local.Leader, 0) }
+
+func (v *view) standIn() state.MemberID { return v.s.Local.StandIn.Value }
+
+// fenced reports whether the peer was read back as off, in this boot, after
+// the last contact. Contact ends the proof.
+func (v *view) fenced() bool {
+	f := v.s.Proofs.Fenced
+	return f.Known && v.absent && f.Value.Target == v.s.Peer && f.Value.State == state.PowerOff &&
+		f.Value.Boot == v.s.Boot && f.Value.Boot != "" && f.Value.At > v.s.Pacemaker.LastContact
+}
+
+// confirmed reports whether a person said so after the last contact.
+func (v *view) confirmed() bool {
+	h := v.s.Proofs.Human
+	return h.Known && v.absent && h.Value.Who != "" &&
+		h.Value.Boot == v.s.Boot && h.Value.Boot != "" && h.Value.At > v.s.Pacemaker.LastContact
+}
+
+func (v *view) forcing() bool { return v.confirmed() && v.s.Proofs.Human.Value.Force }
+
+// heard reports whether the peer itself said in this boot that it had not gone
+// on alone.
+func (v *view) heard() bool {
+	return v.s.Boot != "" && v.s.Proofs.Heard == v.s.Boot || Hears(*v.s)
+}
+
+// Hears reports whether the peer says now that it has not gone on alone. The
+// agent remembers until the next boot that it was so. A peer without a record
+// cannot say so: its lost disk may have been the survivor's.
+func Hears(s state.EtcdSnapshot) bool {
+	return counts(&s) && slices.Contains([]state.EtcdState{state.EtcdPair, state.EtcdVoter, state.EtcdDeparting}, s.Statement.Value.Record.State)
+}
+
+// yielded reports whether the peer gave up the copy that the membership lists.
+func (v *view) yielded() bool {
+	return v.said && v.otherVoter() && v.peer.Record.Yields == v.other.ID
+}
+
+// renounced reports whether the peer holds another member id than the one that
+// the membership lists.
+func (v *view) renounced() bool {
+	return v.said && v.otherVoter() && v.peerStops() && v.peer.Record.Member != v.other.ID &&
+		v.peer.Record.State == state.EtcdLearner
+}
+
+// answered reports whether the peer spoke after it had read the own record as
+// it is now.
+func (v *view) answered() bool { return v.said && v.peer.SeenSeq >= v.own.Seq }
+
+// proof returns why the peer cannot act, and false where that is not proved.
+func (v *view) proof() (state.EtcdProof, bool) {
+	switch {
+	case v.fenced():
+		f := v.s.Proofs.Fenced.Value
+		return state.EtcdProof{Kind: state.ProofFenced, Detail: "BMC of " + f.Target + " read back as " + f.State + " " + f.At.String() + " after boot " + f.Boot}, true
+	case v.confirmed():
+		h := v.s.Proofs.Human.Value
+		return state.EtcdProof{Kind: state.ProofHuman, Detail: h.Who + ": " + h.Why}, true
+	case v.yielded():
+		return state.EtcdProof{Kind: state.ProofYielded, Detail: v.s.Peer + " gave up member " + v.other.ID.String()}, true
+	case v.renounced() && (v.in(state.EtcdPair) || v.answered()):
+		return state.EtcdProof{Kind: state.ProofRenounced, Detail: v.s.Peer + " holds member " + v.peer.Record.Member.String() + ", not " + v.other.ID.String()}, true
+	case v.waits():
+		return state.EtcdProof{Kind: state.ProofWaiting, Detail: v.s.Peer + " has read this host's record and waits with its etcd stopped"}, true
+	}
+	return state.EtcdProof{}, false
+}
+
+// waits reports whether the peer promised to keep its etcd stopped until this
+// host's record changes again. Only a record that says taking-over asks for
+// that promise: a peer that reads sole may be starting already.
+func (v *view) waits() bool {
+	return v.in(state.EtcdTakingOver) && v.peerStops() && v.answered() && v.peerDefers()
+}
+
+// peerDefers reports whether the peer's record does not claim to lead, or a
+// person decided for this host and not for the peer.
+func (v *view) peerDefers() bool {
+	return v.said && (!v.peer.Record.State.Leads() || v.own.Forced.Who != "" && v.peer.Record.Forced.Who == "")
+}
+
+func (v *view) proved() bool { _, ok := v.proof(); return ok }
+
+// listedByPeer returns the own entry in the membership that the peer states.
+func (v *view) listedByPeer() (state.EtcdMember, bool) {
+	for _, m := range v.peer.Members.Value {
+		if v.said && v.peer.Members.Known && m.ID == v.own.Member && m.ID != 0 {
+			return m, true
+		}
+	}
+	return state.EtcdMember{}, false
+}
+
+// offered returns the learner that the peer added and that never started:
+// there are two hosts, so it is meant for this one.
+func (v *view) offered() (state.MemberID, bool) {
+	for _, m := range v.peer.Members.Value {
+		if v.said && v.peer.Members.Known && m.Learner && m.Name == "" {
+			return m.ID, true
+		}
+	}
+	return 0, false
+}
+
+// marked reports whether the newest record of a voter has its marker.
+func marked(m state.EtcdMember, seq uint64) bool { return m.Marked != 0 && m.Marked == seq }
+
+// peerNeedsMark reports whether the peer is a voter in its record and in the
+// membership, and its marker is missing.
+func (v *view) peerNeedsMark() bool {
+	return v.peerIn(state.EtcdVoter) && v.peerRuns() && v.otherVoter() && v.peer.Record.Member == v.other.ID &&
+		!marked(v.other, v.peer.Record.Seq)
+}
+
+// ownNeedsMark is the same question about this host.
+func (v *view) ownNeedsMark() bool {
+	return v.in(state.EtcdVoter) && v.selfVoter() && v.otherVoter() && v.peerRuns() && !marked(v.self, v.own.Seq)
+}
+
+// peerMarked reports whether the peer is a voter whose marker was acknowledged.
+func (v *view) peerMarked() bool {
+	return v.peerIn(state.EtcdVoter) && v.running && v.otherVoter() && v.selfVoter() &&
+		v.peer.Record.Member == v.other.ID && marked(v.other, v.peer.Record.Seq)
+}
+
+// Statement returns what a host publishes about itself. It must be composed
+// from a snapshot that was taken after the last step was carried out, and no
+// step that was decided before it may be carried out after it: it promises the
+// peer what this host will do.
+func Statement(s state.EtcdSnapshot) state.EtcdStatement {
+	v := look(&s)
+	out := state.EtcdStatement{
+		Boot: s.Boot, Ring: s.Pacemaker.Ring, Record: v.own, Data: s.Data, Running: s.Local.Running,
+		Leads: v.iLead(), StandIn: s.Local.StandIn, Members: s.Local.Members, Leaving: s.Pacemaker.Leaving,
+	}
+	if v.said {
+		out.SeenSeq = v.peer.Record.Seq
+	}
+	if !v.contact || !v.known { // what cannot be said does not count
+		out.Ring = 0
+	}
+	return out
+}

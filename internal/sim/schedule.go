@@ -1,0 +1,367 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// The length of a schedule, in steps.
+const (
+	stormSteps = 900  // while faults come
+	calmSteps  = 6000 // at most, until two voters are back
+)
+
+// Run plays the schedule of a seed.
+func Run(seed uint64, opt Options) Result {
+	w := newWorld(seed, opt)
+	limit := opt.Faults
+	if limit == 0 {
+		limit = 6
+	}
+	limit = w.rng.IntN(limit + 1)
+	storm := 100 + w.rng.IntN(stormSteps)
+	for w.step = 0; w.step < storm && w.failure == nil; w.step++ {
+		w.tick()
+		if w.faults < limit && w.rng.IntN(storm/(limit+1)+1) == 0 {
+			w.faults++
+			w.fault()
+		}
+	}
+	return w.finish(seed)
+}
+
+// finish mends everything and waits for two voters, or for the place where
+// only a person can go on.
+func (w *world) finish(seed uint64) Result {
+	w.mend()
+	r := Result{Seed: seed, Faults: w.faults}
+	for end := w.step + calmSteps; w.step < end && w.failure == nil && !r.Converged; w.step++ {
+		w.tick()
+		r.Converged = w.goal()
+	}
+	if w.failure == nil && !r.Converged {
+		r.Human = w.asksHuman()
+		if !r.Human || !w.destroyed && !w.forced {
+			w.fail("I7", "both hosts are up, the network is whole, and two voters do not come back (%s; %s)", w.hosts[0].verdict.Rule, w.hosts[1].verdict.Rule)
+		}
+	}
+	for i := range w.hosts {
+		r.TakeOvers += w.hosts[i].disk.record.TakeOver.Counter
+	}
+	r.Steps, r.Writes, r.Violation, r.Trace = w.step, w.writes, w.failure, w.log
+	if w.opt.Trace {
+		r.Trace = append(r.Trace, w.String())
+	}
+	return r
+}
+
+func (w *world) asksHuman() bool {
+	return w.hosts[0].verdict.Action == state.EtcdAskHuman || w.hosts[1].verdict.Action == state.EtcdAskHuman
+}
+
+func (w *world) mend() {
+	w.calm = true
+	w.trace(-1, "---- faults end, everything is mended")
+	w.cut = [2][2]bool{}
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		h.bmc, h.sticks, h.leaving, h.frozen = bmcWell, 0, false, 0
+	}
+}
+
+// tick takes one step: time passes, and one thing happens.
+func (w *world) tick() {
+	dt := time.Duration(w.rng.ExpFloat64() * float64(60*time.Millisecond))
+	if w.rng.IntN(100) == 0 {
+		dt += time.Duration(w.rng.IntN(int(8 * time.Second)))
+	}
+	w.now += min(dt, time.Minute)
+	switch n := w.rng.IntN(100); {
+	case n < 52:
+		w.raft(w.rng.IntN(2))
+	case n < 82:
+		w.agent(w.rng.IntN(2))
+	case n < 90:
+		w.attribute()
+	default:
+		w.environment(w.rng.IntN(2))
+	}
+	w.check()
+}
+
+func (w *world) raft(i int) {
+	h := &w.hosts[i]
+	if len(w.msgs) > 0 && w.rng.IntN(2) == 0 {
+		k := 0
+		if w.rng.IntN(4) == 0 {
+			k = w.rng.IntN(len(w.msgs))
+		}
+		m := w.msgs[k]
+		w.msgs = append(w.msgs[:k], w.msgs[k+1:]...)
+		if w.rng.IntN(32) != 0 {
+			w.deliver(m)
+		}
+		return
+	}
+	if !h.running || h.frozen > w.now {
+		return
+	}
+	switch n := w.rng.IntN(10); {
+	case n < 2 && h.role == leader:
+		w.client(i)
+	case n < 5:
+		w.sync(i)
+	case n < 8:
+		w.replicate(i)
+	case n < 9:
+		w.standInAnswers(i)
+	default:
+		w.timeOut(i)
+	}
+}
+
+func (w *world) client(i int) {
+	if w.hosts[i].last() < 400 {
+		w.writes++
+		w.propose(i, entry{kind: write, arg: w.writes})
+	}
+}
+
+// timeOut is the election timer of a follower, and the check of a leader that
+// a quorum still answers.
+func (w *world) timeOut(i int) {
+	h := &w.hosts[i]
+	if w.now-h.lastHeard < electionTimeout {
+		return
+	}
+	o, two := h.other()
+	switch {
+	case h.role == leader && two && !o.learner && h.standIn != o.id:
+		h.role, h.leaderID, h.since = follower, 0, w.now
+		w.trace(i, "steps down: no quorum answers")
+	case h.role == leader:
+	case h.leaderID != 0:
+		h.leaderID, h.since = 0, w.now
+	case h.isVoter():
+		w.campaign(i)
+	}
+}
+
+func (w *world) agent(i int) {
+	h := &w.hosts[i]
+	switch {
+	case !h.power:
+	case h.pending == nil:
+		w.observe(i)
+	case w.rng.IntN(64) == 0 && !w.calm: // the agent is killed between its decision and its step
+		h.pending = nil
+	default:
+		w.act(i)
+	}
+	if b := w.opt.Bug; b != nil && b.gossip && h.power && h.pending != nil {
+		w.publish(i, w.snapshot(i))
+	}
+}
+
+func (w *world) attribute() {
+	if len(w.attrs) == 0 {
+		return
+	}
+	k := w.rng.IntN(len(w.attrs))
+	a := w.attrs[k]
+	w.attrs = append(w.attrs[:k], w.attrs[k+1:]...)
+	if w.rng.IntN(16) != 0 {
+		w.receive(a)
+	}
+}
+
+// environment is what happens by itself: Corosync, Pacemaker, people.
+func (w *world) environment(i int) {
+	h := &w.hosts[i]
+	switch w.rng.IntN(6) {
+	case 0:
+		w.corosync(i)
+	case 1, 2:
+		w.fenceStep(i)
+	case 3:
+		if !h.power && !w.hosts[1-i].fence.sent && (w.calm || w.rng.IntN(6) == 0) {
+			w.powerOn(i)
+		}
+		if h.leaving && !h.running && w.now-h.leavingAt > 30*time.Second {
+			h.leaving = false
+		}
+	case 4:
+		w.person(i)
+	case 5:
+		if !w.linked() && w.rng.IntN(24) == 0 {
+			w.cut = [2][2]bool{}
+			w.trace(-1, "the network is whole again")
+		}
+	}
+}
+
+// corosync forms a membership, or notices that the peer is gone. Each host
+// notices at its own time.
+func (w *world) corosync(i int) {
+	h, p := &w.hosts[i], &w.hosts[1-i]
+	whole := h.power && p.power && w.linked()
+	switch {
+	case !h.power:
+	case h.contact && (!whole || h.ring != p.ring && h.pendingRing == 0 && p.pendingRing == 0):
+		w.rings++
+		h.contact, h.ring, h.lastContact = false, w.rings, w.uptime(i)
+		h.inbox = state.Fact[state.EtcdStatement]{}
+		w.trace(i, "corosync loses the peer")
+	case h.pendingRing != 0 && (!whole || p.pendingRing != h.pendingRing && p.ring != h.pendingRing):
+		h.pendingRing = 0 // the other side is gone before this one noticed it
+	case whole && h.pendingRing != 0:
+		h.contact, h.ring, h.pendingRing, h.inert, h.lastContact = true, h.pendingRing, 0, false, w.uptime(i)
+		h.inbox = p.published // what the attribute daemon still has
+		h.fence.active = h.fence.active && h.fence.beside
+		if p.ring == h.ring {
+			w.fences, w.slowFence = 0, false
+		}
+		w.trace(i, "corosync sees the peer (ring %d)", h.ring)
+	case whole && !h.contact && p.pendingRing == 0:
+		w.rings++
+		h.pendingRing, p.pendingRing = w.rings, w.rings
+	}
+}
+
+// fenceStep moves Pacemaker's fencing of the peer.
+func (w *world) fenceStep(i int) {
+	h, p := &w.hosts[i], &w.hosts[1-i]
+	if !h.power || h.inert && !h.fence.active {
+		return
+	}
+	f := &h.fence
+	if !f.active {
+		if !h.contact && !h.fencedSince() {
+			*f = fence{active: true, ready: w.now + time.Duration(i)*20*time.Second}
+		}
+		return
+	}
+	if h.contact && !f.beside || w.now < f.ready {
+		return
+	}
+	w.fenceNow(i, h, p, f)
+}
+
+func (h *host) fencedSince() bool { return h.fenced.Known && h.fenced.Value.At > h.lastContact }
+
+func (w *world) fenceNow(i int, h, p *host, f *fence) {
+	says := w.powerState(1 - i)
+	trusting := w.opt.Bug != nil && w.opt.Bug.trustsRequest
+	switch {
+	case says.Known && says.Value == state.PowerOff, trusting && f.sent:
+		h.fenced = state.Known(state.EtcdFenced{Target: names[1-i], State: state.PowerOff, Boot: h.bootName(i), At: w.uptime(i)})
+		*f = fence{}
+		w.trace(i, "fenced the peer, its BMC says Off")
+	case h.inert && p.power: // whoever wants to start alone only asks for a confirmation
+		*f = fence{}
+	case p.bmc == bmcMute:
+	case !f.sent && p.bmc == bmcSlow:
+		f.ready, f.sent, w.slowFence = w.now+time.Duration(w.rng.IntN(int(30*time.Second))), true, true
+	case p.bmc == bmcNothing:
+		f.sent = true
+	case p.power:
+		if p.bmc == bmcSticks {
+			p.sticks, w.slowFence = w.now+15*time.Second, true
+		}
+		f.sent = true
+		w.fences++
+		w.trace(i, "fences the peer")
+		w.powerOff(1 - i)
+	}
+}
+
+// person is the operator, who confirms only what is true: the peer is off.
+func (w *world) person(i int) {
+	h, p := &w.hosts[i], &w.hosts[1-i]
+	if !w.humans || w.calm || !h.power || h.contact || h.verdict.Action != state.EtcdAskHuman || h.verdict.Next != "holdfast quorum confirm" || p.power || w.rng.IntN(12) != 0 {
+		return
+	}
+	h.human = state.Known(state.Confirmation{Who: "operator", Why: "the peer is off", Boot: h.bootName(i), At: w.uptime(i), Force: true})
+	w.trace(i, "a person confirms that the peer is off and forces this host")
+}
+
+// fault breaks one thing.
+func (w *world) fault() {
+	i := w.rng.IntN(2)
+	h := &w.hosts[i]
+	w.fences = 0 // each fault may cost one fence
+	switch w.rng.IntN(14) {
+	case 0, 1:
+		w.trace(i, "FAULT power cut")
+		w.powerOff(i)
+	case 2:
+		w.trace(-1, "FAULT power cut of both")
+		w.powerOff(0)
+		w.powerOff(1)
+	case 3, 4:
+		w.trace(i, "FAULT etcd is killed")
+		w.crash(i)
+	case 5, 6:
+		w.cut = [2][2]bool{{false, true}, {true, false}}
+		w.trace(-1, "FAULT the network is cut")
+	case 7:
+		w.cut[i][1-i] = true
+		w.trace(i, "FAULT nothing gets from here to the peer")
+	case 8:
+		h.frozen = w.now + time.Duration(w.rng.IntN(int(40*time.Second)))
+		w.trace(i, "FAULT etcd hangs")
+	case 9, 10:
+		w.leave(i)
+	case 11:
+		w.breakBMC(i)
+	case 12:
+		h.wall = time.Duration(w.rng.IntN(int(math.MaxInt32)))*time.Second - 24*365*30*time.Hour
+		w.trace(i, "FAULT the clock jumps")
+	case 13:
+		w.damage(i)
+	}
+}
+
+// leave stops the instance of one host, or of both at nearly the same time.
+func (w *world) leave(i int) {
+	for _, k := range []int{i, 1 - i} {
+		h := &w.hosts[k]
+		if h.power && !h.leaving {
+			h.leaving, h.leavingAt = true, w.now
+			w.trace(k, "FAULT is told to stop")
+		}
+		if w.rng.IntN(2) == 0 {
+			return
+		}
+	}
+}
+
+func (w *world) breakBMC(i int) {
+	h := &w.hosts[i]
+	modes := []bmc{bmcSlow, bmcMute, bmcNothing, bmcSticks}
+	h.bmc = modes[w.rng.IntN(len(modes))]
+	if w.opt.Bug != nil && w.opt.Bug.liar {
+		h.bmc, w.lying = bmcLies, true
+	}
+	w.trace(i, "FAULT its BMC misbehaves (%d)", h.bmc)
+}
+
+// damage takes a copy, or a whole disk with the record on it.
+func (w *world) damage(i int) {
+	h := &w.hosts[i]
+	if w.destroyed || h.disk.copy != state.CopyWhole {
+		return
+	}
+	w.destroyed = true
+	if w.rng.IntN(2) == 0 {
+		w.trace(i, "FAULT its copy is damaged")
+		w.crash(i)
+		h.disk.copy = state.CopyDamaged
+		return
+	}
+	w.trace(i, "FAULT its disk is replaced")
+	w.powerOff(i)
+	h.disk = disk{record: state.EtcdRecord{State: state.EtcdNone}, copy: state.CopyNone}
+}
