@@ -30,9 +30,7 @@ func OpenFile(path string) (*File, error) {
 		return nil, fmt.Errorf("open progress of hosts: %w", err)
 	}
 	var all []state.Progress
-	if json.Unmarshal(data, &all) != nil {
-		return f, nil
-	}
+	_ = json.Unmarshal(data, &all) // damaged: nothing is known
 	for _, p := range all {
 		if err := f.mem.Put(p); err != nil {
 			return nil, fmt.Errorf("open progress of hosts: %w", err)

@@ -20,8 +20,10 @@ func TestNodesAreReadAsState(t *testing.T) {
 		Name: "cp-1", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, CreationTimestamp: metav1.NewTime(created),
 	}}
 	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeHostName, Address: "cp-1"}, {Type: corev1.NodeInternalIP, Address: "10.98.0.11"},
-		{Type: corev1.NodeInternalIP, Address: "fd98::11"}, {Type: corev1.NodeInternalIP, Address: "nonsense"},
+		{Type: corev1.NodeHostName, Address: "cp-1"},
+		{Type: corev1.NodeInternalIP, Address: "10.98.0.11"},
+		{Type: corev1.NodeInternalIP, Address: "fd98::11"},
+		{Type: corev1.NodeInternalIP, Address: "nonsense"},
 	}
 	for status, ready := range map[corev1.ConditionStatus]bool{
 		corev1.ConditionTrue: true, corev1.ConditionFalse: false, corev1.ConditionUnknown: false,

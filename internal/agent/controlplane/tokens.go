@@ -65,7 +65,7 @@ func (j *joiner) bootstrapToken(ctx context.Context) (string, error) {
 	api, good, err := j.ownIsGood(ctx, own, now)
 	switch {
 	case err != nil && !j.founded():
-		return own, nil //nolint:nilerr // kubeadm init, under way on the first host, makes the site's own token
+		return own, nil // kubeadm init, under way on the first host, makes the site's own token
 	case err != nil:
 		return "", fmt.Errorf("no token for a joining host: %w", err)
 	case good:
