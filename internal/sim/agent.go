@@ -15,13 +15,13 @@ var names = [2]string{"alpha", "beta"}
 func (w *world) snapshot(i int) state.EtcdSnapshot {
 	h := &w.hosts[i]
 	s := state.EtcdSnapshot{
-		Host: names[i], Peer: names[1-i], Boot: h.bootName(i),
+		Host: names[i], Peer: names[1-i], Boot: h.bootName(i), Uptime: w.uptime(i),
 		Now:    time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC).Add(w.now + h.wall),
 		Record: state.Known(h.disk.record),
 		Data:   state.Known(w.data(i)),
 		Pacemaker: state.EtcdPacemaker{
 			Inert: state.Known(h.inert), Contact: state.Known(h.contact), Ring: h.ring,
-			LastContact: h.lastContact, Leaving: h.leaving,
+			Joined: h.joined, Leaving: h.leaving,
 		},
 		Statement: h.inbox,
 		Proofs:    state.EtcdProofs{Heard: h.heard, Fenced: h.fenced, Human: h.human},

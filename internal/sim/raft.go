@@ -95,7 +95,7 @@ type msg struct {
 	entries  []entry
 }
 
-const electionTimeout = time.Second
+const electionTimeout = 4 * time.Second
 
 func (h *host) last() int { return len(h.disk.log) }
 func (h *host) termAt(i int) uint64 {

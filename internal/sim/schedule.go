@@ -9,7 +9,7 @@ import (
 
 // The length of a schedule, in steps.
 const (
-	stormSteps = 900  // while faults come
+	stormSteps = 1500 // while faults come
 	calmSteps  = 6000 // at most, until two voters are back
 )
 
@@ -18,7 +18,7 @@ func Run(seed uint64, opt Options) Result {
 	w := newWorld(seed, opt)
 	limit := opt.Faults
 	if limit == 0 {
-		limit = 6
+		limit = 8
 	}
 	limit = w.rng.IntN(limit + 1)
 	storm := 100 + w.rng.IntN(stormSteps)
@@ -211,13 +211,13 @@ func (w *world) corosync(i int) {
 	case !h.power:
 	case h.contact && (!whole || h.ring != p.ring && h.pendingRing == 0 && p.pendingRing == 0):
 		w.rings++
-		h.contact, h.ring, h.lastContact = false, w.rings, w.uptime(i)
+		h.contact, h.ring = false, w.rings
 		h.inbox = state.Fact[state.EtcdStatement]{}
 		w.trace(i, "corosync loses the peer")
 	case h.pendingRing != 0 && (!whole || p.pendingRing != h.pendingRing && p.ring != h.pendingRing):
 		h.pendingRing = 0 // the other side is gone before this one noticed it
 	case whole && h.pendingRing != 0:
-		h.contact, h.ring, h.pendingRing, h.inert, h.lastContact = true, h.pendingRing, 0, false, w.uptime(i)
+		h.contact, h.ring, h.pendingRing, h.inert, h.joined = true, h.pendingRing, 0, false, w.uptime(i)
 		h.inbox = p.published // what the attribute daemon still has
 		h.fence.active = h.fence.active && h.fence.beside
 		if p.ring == h.ring {
@@ -249,7 +249,7 @@ func (w *world) fenceStep(i int) {
 	w.fenceNow(i, h, p, f)
 }
 
-func (h *host) fencedSince() bool { return h.fenced.Known && h.fenced.Value.At > h.lastContact }
+func (h *host) fencedSince() bool { return h.fenced.Known && h.fenced.Value.At > h.joined }
 
 func (w *world) fenceNow(i int, h, p *host, f *fence) {
 	says := w.powerState(1 - i)

@@ -64,7 +64,7 @@ type host struct {
 	inert       bool
 	ring        uint64
 	pendingRing uint64
-	lastContact time.Duration // since boot
+	joined      time.Duration // since boot
 	inbox       state.Fact[state.EtcdStatement]
 	published   state.Fact[state.EtcdStatement] // what the attribute daemon holds of this host
 	serial      uint64
@@ -239,7 +239,7 @@ func (w *world) powerOff(i int) {
 
 func (w *world) powerOn(i int) {
 	h := &w.hosts[i]
-	h.power, h.inert, h.bootedAt, h.lastContact = true, true, w.now, 0
+	h.power, h.inert, h.bootedAt, h.joined = true, true, w.now, 0
 	h.boot++
 	w.trace(i, "boots (%s)", h.disk.record.State)
 }

@@ -14,6 +14,8 @@ type EtcdSnapshot struct {
 	Nonce string `json:"nonce"`
 	// Boot names this boot of this host.
 	Boot string `json:"boot"`
+	// Uptime is how long this host has been up.
+	Uptime time.Duration `json:"uptime"`
 	// Record is unknown where its file cannot be read. A file that does not
 	// exist is a known record with the state none.
 	Record    Fact[EtcdRecord]    `json:"record"`
@@ -78,8 +80,9 @@ type EtcdPacemaker struct {
 	// Ring names the current membership; every change gives it a new number on
 	// both hosts.
 	Ring uint64 `json:"ring"`
-	// LastContact is when the peer was last seen, since boot; zero for not yet.
-	LastContact time.Duration `json:"lastContact,omitempty"`
+	// Joined is when the peer last joined the membership, since boot; zero for
+	// not yet. A fence of before that moment proves nothing.
+	Joined time.Duration `json:"joined,omitempty"`
 	// Leaving is true while Pacemaker stops the instance on this host.
 	Leaving bool `json:"leaving,omitempty"`
 	// LeavingFor is how long it has been stopping.

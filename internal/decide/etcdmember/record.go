@@ -64,8 +64,17 @@ func writeVoter(v *view, out *state.EtcdVerdict) {
 // writeEmpty announces that the copy is given up: no member id is held.
 func writeEmpty(v *view, out *state.EtcdVerdict) {
 	r := v.next(state.EtcdLearner)
+	r.Yields = v.own.Member
 	r.Member, r.Forced, r.Proof = 0, state.EtcdForced{}, state.EtcdProof{}
 	r.Cluster = v.peer.Record.Cluster
+	out.Record = &r
+}
+
+// writeDisown gives up a member that the peer lists and this host knows
+// nothing of.
+func writeDisown(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdLearner)
+	r.Yields, _ = v.strange()
 	out.Record = &r
 }
 
@@ -111,7 +120,7 @@ func evidence(v *view) []string {
 	case v.contact:
 		out = append(out, v.s.Peer+" is there and has not spoken in this membership")
 	default:
-		out = append(out, "contact with "+v.s.Peer+": "+tell(v.s.Pacemaker.Contact, "yes", "no, last seen "+v.s.Pacemaker.LastContact.String()+" after boot"))
+		out = append(out, "contact with "+v.s.Peer+": "+tell(v.s.Pacemaker.Contact, "yes", "no, it last joined "+v.s.Pacemaker.Joined.String()+" after boot"))
 	}
 	if v.s.Proofs.Power.Known {
 		out = append(out, "BMC of "+v.s.Peer+" says "+v.s.Proofs.Power.Value)

@@ -109,6 +109,11 @@ var inertRules = []rule{
 		func(v *view) bool { return !v.whole() }, restoreCommand,
 	},
 	{
+		"alone.removed", "the copy does not list this host as a voter",
+		"this member has left the cluster, or never became a voter of it: its copy can never lead. Start the peer, or restore a backup", state.EtcdAskHuman,
+		func(v *view) bool { return !v.selfVoter() }, restoreCommand,
+	},
+	{
 		"alone.survivor", "the record allows starting alone, and the peer was fenced and its BMC says Off",
 		"this host was the survivor and the peer is off: it goes on alone", state.EtcdGrantQuorum,
 		func(v *view) bool {
@@ -148,7 +153,9 @@ var goneRules = append([]rule{
 	{
 		"gone.end-stand-in", "a stand-in speaks for a member that was removed, or without a proof",
 		"the stand-in has done its work, or its proof has ended", state.EtcdStopStandIn,
-		func(v *view) bool { return v.standIn() != 0 && v.running && (!v.otherVoter() && v.in(state.EtcdSole) || !v.proved()) }, nil,
+		func(v *view) bool {
+			return v.standIn() != 0 && v.running && (!v.otherVoter() && v.in(state.EtcdSole) || !v.proved())
+		}, nil,
 	},
 	{
 		"gone.sole-alone", "we are sole and no voter but us is listed",
@@ -166,7 +173,7 @@ var goneRules = append([]rule{
 		"gone.forced", "a person forces this host to lead",
 		"a person decided that this copy leads; writes that only the peer holds are lost", state.EtcdWriteRecord,
 		func(v *view) bool {
-			return v.forcing() && !v.mayGoOn() && v.whole() && v.own.Yields == 0 && v.in(state.EtcdPair, state.EtcdVoter, state.EtcdDeparting)
+			return v.forcing() && !v.mayGoOn() && v.whole() && v.selfVoter() && v.own.Yields == 0 && v.in(state.EtcdPair, state.EtcdVoter, state.EtcdDeparting)
 		}, writeTakingOver,
 	},
 	{

@@ -87,7 +87,7 @@ var weLeadRules = []rule{
 		"lead.voter-lost", "sole, the peer is a voter whose etcd is down, and its time to restart is over",
 		"the peer was never eligible: this host goes on without it", state.EtcdWriteRecord,
 		func(v *view) bool {
-			return v.leaderless() && v.selfVoter() && v.otherVoter() && v.peerStops() && v.s.Local.Leaderless > RestartGrace
+			return v.selfVoter() && v.otherVoter() && v.peerStops() && v.leaderlessFor() > RestartGrace
 		}, writeTakingOver,
 	},
 	{
@@ -97,10 +97,10 @@ var weLeadRules = []rule{
 		}, aboutOther,
 	},
 	{
-		"lead.drop-learner", "a learner is listed that started once, and the peer holds nothing of it",
+		"lead.drop-learner", "a learner is listed that the peer gave up",
 		"the peer lost that copy: the learner is removed and added anew", state.EtcdRemove,
 		func(v *view) bool {
-			return v.iLead() && v.otherLearner() && v.other.Name != "" && v.peerStops() && v.peerEmpty()
+			return v.iLead() && v.otherLearner() && v.peer.Record.Yields == v.other.ID
 		}, aboutOther,
 	},
 	{
@@ -221,6 +221,11 @@ var peerLeadsRules = []rule{
 		"follow.accept", "the peer has added a learner that never started",
 		"takes the member id that the peer added for this host", state.EtcdWriteRecord,
 		func(v *view) bool { _, ok := v.offered(); return ok }, writeLearner,
+	},
+	{
+		"follow.disown", "the peer lists a member that started once, and we hold nothing",
+		"the copy of that member is lost: it is given up, so that the peer can add another", state.EtcdWriteRecord,
+		func(v *view) bool { id, ok := v.strange(); return ok && v.own.Yields != id }, writeDisown,
 	},
 	{
 		"follow.await", "all else", "waits for the peer to add this host as a learner", state.EtcdWait, always, nil,

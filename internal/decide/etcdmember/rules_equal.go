@@ -89,11 +89,11 @@ var equalRules = []rule{
 		func(v *view) bool { return v.stopped }, nil,
 	},
 	{
-		"equal.take-over", "we are pair, or meant to leave, and the peer gave up the member that is listed",
+		"equal.take-over", "the peer gave up the member that is listed; it did so because it saw us hold everything",
 		"the peer cannot act: the take-over is recorded before it begins", state.EtcdWriteRecord,
 		func(v *view) bool {
 			return v.selfVoter() && v.voters == 2 &&
-				(v.in(state.EtcdPair) && (v.yielded() || v.renounced()) || v.in(state.EtcdDeparting) && v.yielded())
+				(v.in(state.EtcdPair) && (v.yielded() || v.renounced()) || v.in(state.EtcdDeparting, state.EtcdVoter) && v.yielded())
 		}, writeTakingOver,
 	},
 	{
@@ -143,7 +143,7 @@ var equalRules = []rule{
 		"equal.fence", "both are without a leader because the peer's etcd is down, for too long",
 		"the peer's etcd does not come back: Pacemaker is asked to fence it", state.EtcdAskFence,
 		func(v *view) bool {
-			return v.in(state.EtcdPair) && v.leaderless() && v.peerStops() && !v.peer.Leaving && v.peerIn(state.EtcdPair, state.EtcdVoter) && v.s.Local.Leaderless > FenceAfter
+			return v.in(state.EtcdPair) && v.peerStops() && !v.peer.Leaving && v.peerIn(state.EtcdPair, state.EtcdVoter) && v.leaderlessFor() > FenceAfter
 		}, nil,
 	},
 	{

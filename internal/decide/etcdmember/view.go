@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"slices"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -114,21 +115,30 @@ func (v *view) iLead() bool {
 
 func (v *view) leaderless() bool { return v.running && state.Is(v.s.Local.Leader, 0) }
 
+// leaderlessFor is how long etcd has known no leader although the peer was
+// there: a peer that joined a moment ago gets its time.
+func (v *view) leaderlessFor() time.Duration {
+	if !v.leaderless() {
+		return 0
+	}
+	return min(v.s.Local.Leaderless, v.s.Uptime-v.s.Pacemaker.Joined)
+}
+
 func (v *view) standIn() state.MemberID { return v.s.Local.StandIn.Value }
 
-// fenced reports whether the peer was read back as off, in this boot, after
-// the last contact. Contact ends the proof.
+// fenced reports whether the peer was read back as off, in this boot, after it
+// last joined. Contact ends the proof.
 func (v *view) fenced() bool {
 	f := v.s.Proofs.Fenced
 	return f.Known && v.absent && f.Value.Target == v.s.Peer && f.Value.State == state.PowerOff &&
-		f.Value.Boot == v.s.Boot && f.Value.Boot != "" && f.Value.At > v.s.Pacemaker.LastContact
+		f.Value.Boot == v.s.Boot && f.Value.Boot != "" && f.Value.At > v.s.Pacemaker.Joined
 }
 
 // confirmed reports whether a person said so after the last contact.
 func (v *view) confirmed() bool {
 	h := v.s.Proofs.Human
 	return h.Known && v.absent && h.Value.Who != "" &&
-		h.Value.Boot == v.s.Boot && h.Value.Boot != "" && h.Value.At > v.s.Pacemaker.LastContact
+		h.Value.Boot == v.s.Boot && h.Value.Boot != "" && h.Value.At > v.s.Pacemaker.Joined
 }
 
 func (v *view) forcing() bool { return v.confirmed() && v.s.Proofs.Human.Value.Force }
@@ -211,6 +221,17 @@ func (v *view) listedByPeer() (state.EtcdMember, bool) {
 func (v *view) offered() (state.MemberID, bool) {
 	for _, m := range v.peer.Members.Value {
 		if v.said && v.peer.Members.Known && m.Learner && m.Name == "" {
+			return m.ID, true
+		}
+	}
+	return 0, false
+}
+
+// strange returns a member that the peer lists beside itself and that started
+// once, while this host holds none.
+func (v *view) strange() (state.MemberID, bool) {
+	for _, m := range v.peer.Members.Value {
+		if v.said && v.own.Member == 0 && v.peer.Members.Known && m.Name != "" && m.ID != v.peer.Record.Member {
 			return m.ID, true
 		}
 	}
