@@ -10,16 +10,15 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/render/document"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/yaml"
-
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 const (
@@ -48,7 +47,7 @@ func Manifests(s *site.Site) (state.File, error) {
 	for _, object := range []any{
 		namespaceObject(), serviceAccount(), clusterRole(), clusterRoleBinding(), configMap(conf), daemonSet(s),
 	} {
-		data, err := yaml.Marshal(object)
+		data, err := document.Marshal(object)
 		if err != nil {
 			return state.File{}, fmt.Errorf("render flannel: %w", err)
 		}

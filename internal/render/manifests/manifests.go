@@ -13,9 +13,8 @@ import (
 	"fmt"
 	"path"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/render/document"
 	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/internal/topology"
 )
@@ -86,7 +85,7 @@ func (o object) files() ([]state.File, error) {
 }
 
 func (o object) write(folder string, tree map[string]any) (state.File, error) {
-	data, err := yaml.Marshal(tree)
+	data, err := document.Marshal(tree)
 	file := state.File{Path: path.Join(folder, o.file+".yaml"), Data: data}
 	if o.secret {
 		file.Mode = state.SecretFileMode
