@@ -6,6 +6,7 @@ module github.com/holdfast/holdfast/payload/standin
 go 1.26.0
 
 require (
+	go.etcd.io/bbolt v1.4.3
 	go.etcd.io/etcd/api/v3 v3.6.14
 	go.etcd.io/etcd/client/pkg/v3 v3.6.14
 	go.etcd.io/etcd/client/v3 v3.6.14

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/holdfast/holdfast/payload/standin/settle"
 	"github.com/holdfast/holdfast/payload/standin/takeover"
 )
 
@@ -24,6 +25,11 @@ const usage = `Cast the vote of a fenced etcd member for the survivor of two vot
 survivor remove that member, and end.
 
 Usage: etcd-standin [-v] < request.json
+       etcd-standin settle -data-dir DIR
+
+Settle is for an etcd that is down, before it is started again: it writes down
+how far its database proves its log to be committed, and refuses a log that
+lost its end.
 
 The request is JSON on stdin, the result is JSON on stdout. Exit codes: 0 done
 or nothing to do, 2 wrong request, 3 refused, 4 unfinished (run again).
@@ -50,28 +56,55 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	flags.SetOutput(errs)
 	flags.Usage = func() { say(errs, usage); flags.PrintDefaults() }
 	verbose := flags.Bool("v", false, "write the log of etcd's transport to stderr")
+	dir := flags.String("data-dir", "", "etcd's data folder, for settle")
 	showVersion := flags.Bool("version", false, "print the version of etcd whose protocol is spoken, and end")
+	settling := len(args) > 0 && args[0] == "settle"
+	if settling {
+		args = args[1:]
+	}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return takeover.ExitDone
-	case err != nil || flags.NArg() > 0:
-		say(errs, "etcd-standin: the request is read from stdin; see -help\n")
+	case err != nil || flags.NArg() > 0 || settling != (*dir != ""):
+		say(errs, "etcd-standin: see -help\n")
 		return takeover.ExitUsage
 	case *showVersion:
 		say(out, version.Version+"\n")
 		return takeover.ExitDone
+	case settling:
+		return settleCopy(*dir, out, errs)
 	}
+	return takeOver(ctx, in, out, errs, *verbose)
+}
+
+// settleCopy is `etcd-standin settle`.
+func settleCopy(dir string, out, errs io.Writer) int {
+	log, err := settle.Settle(dir)
+	if err != nil {
+		say(errs, fmt.Sprintf("etcd-standin: settle %s: %v\n", dir, err))
+		return takeover.ExitRefused
+	}
+	return write(log, takeover.ExitDone, out, errs)
+}
+
+// takeOver is etcd-standin without a word.
+func takeOver(ctx context.Context, in io.Reader, out, errs io.Writer, verbose bool) int {
 	req, err := takeover.Read(in)
 	if err != nil {
 		say(errs, fmt.Sprintf("etcd-standin: the request is wrong:\n%v\n", err))
 		return takeover.ExitUsage
 	}
-	result := takeover.Run(ctx, req, logger(*verbose, errs))
+	result := takeover.Run(ctx, req, logger(verbose, errs))
+	return write(result, result.ExitCode(), out, errs)
+}
+
+// write writes a result and returns the exit code that goes with it.
+func write(result any, code int, out, errs io.Writer) int {
 	if err := json.NewEncoder(out).Encode(result); err != nil {
 		say(errs, fmt.Sprintf("etcd-standin: write the result: %v\n", err))
 		return takeover.ExitFailed
 	}
-	return result.ExitCode()
+	return code
 }
 
 // say writes to a person, to whom nothing can be said if that fails.

@@ -20,6 +20,10 @@ import (
 // membership that comes while another is pending, and does not say so.
 const tryTimeout = 500 * time.Millisecond
 
+// confirmKey is the one key that a take-over writes, outside of what Kubernetes
+// keeps in etcd.
+const confirmKey = "holdfast/taken-over"
+
 // api is the survivor's ordinary client API.
 type api struct{ conn *grpc.ClientConn }
 
@@ -87,6 +91,28 @@ func (a *api) remove(ctx context.Context, target ID) error {
 			return &stop{Unfinished, NotRemoved, fmt.Sprintf("remove member %s: %v", target, last)}
 		}
 	}
+}
+
+// confirm writes one key and waits for the answer. With it the survivor's disk
+// knows that the removal is committed: etcd keeps a commit index in memory
+// until the next entry, and a survivor that forgot it could not start alone.
+func (a *api) confirm(ctx context.Context, evidence string) error {
+	for {
+		err := a.put(ctx, evidence)
+		if err == nil {
+			return nil
+		}
+		if !pause(ctx, retryEvery) {
+			return &stop{Unfinished, NotConfirmed, fmt.Sprintf("write %s as the only voter: %v; if this lasts, stop etcd, run etcd-standin settle, and start it", confirmKey, err)}
+		}
+	}
+}
+
+func (a *api) put(ctx context.Context, evidence string) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	_, err := pb.NewKVClient(a.conn).Put(ctx, &pb.PutRequest{Key: []byte(confirmKey), Value: []byte(evidence)})
+	return err
 }
 
 func (a *api) removeOnce(ctx context.Context, target ID) (bool, error) {

@@ -7,7 +7,7 @@ type Outcome string
 const (
 	// Done: the survivor took writes and the fenced member is removed.
 	Done Outcome = "done"
-	// NothingToDo: the survivor is the only voter already.
+	// NothingToDo: the survivor is the only voter already, and takes writes.
 	NothingToDo Outcome = "nothing-to-do"
 	// Refused: the vote must not be cast; running again changes nothing.
 	Refused Outcome = "refused"
@@ -41,6 +41,8 @@ const (
 	NoLeader = "not-elected"
 	// NotRemoved: the survivor leads, but did not remove the member in time.
 	NotRemoved = "not-removed"
+	// NotConfirmed: the survivor is the only voter, but takes no writes.
+	NotConfirmed = "not-confirmed"
 	// Interrupted: a signal ended the run.
 	Interrupted = "interrupted"
 )
@@ -86,6 +88,8 @@ type Steps struct {
 	Committing float64 `json:"committing,omitempty"`
 	// Removed: the fenced member is no member any more.
 	Removed float64 `json:"removed,omitempty"`
+	// Confirmed: the survivor's disk knows that it is the only voter.
+	Confirmed float64 `json:"confirmed,omitempty"`
 	// Ended: the run was over.
 	Ended float64 `json:"ended"`
 }

@@ -91,7 +91,10 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := Judge(r.req, view, version.Version); err != nil {
+	switch err := judge(r.req, view, version.Version); {
+	case err != nil && err.outcome == NothingToDo:
+		return errors.Join(r.confirm(ctx), err)
+	case err != nil:
 		return err
 	}
 	alive := watchPeer(ctx, view.find(r.req.Target).PeerURLs)
@@ -144,6 +147,13 @@ func (r *run) standIn(ctx context.Context, alive <-chan string, voter *vote.Vote
 	return err
 }
 
+// confirm makes the removal last on the survivor's disk.
+func (r *run) confirm(ctx context.Context) error {
+	err := r.api.confirm(ctx, r.req.Evidence)
+	r.mark(&r.result.MS.Confirmed, err == nil)
+	return err
+}
+
 // follow waits for what happens next.
 func (r *run) follow(ctx context.Context, l *link, alive <-chan string) error {
 	removed := make(chan error, 1)
@@ -160,7 +170,10 @@ func (r *run) follow(ctx context.Context, l *link, alive <-chan string) error {
 			return refused(err)
 		case err := <-removed:
 			r.mark(&r.result.MS.Removed, err == nil)
-			return err
+			if err != nil {
+				return err
+			}
+			return r.confirm(ctx)
 		case err := <-l.rejected:
 			if err := r.explain(ctx, err); err != nil {
 				return err

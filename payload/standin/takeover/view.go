@@ -40,16 +40,9 @@ func (v View) voters() []Member {
 	return out
 }
 
-// Judge says whether the vote may be cast, going by what the survivor says of
+// judge says whether the vote may be cast, going by what the survivor says of
 // itself; version is the version of etcd that this program speaks. It returns
 // nil if it may, and otherwise how the run ends.
-func Judge(req Request, v View, version string) error {
-	if s := judge(req, v, version); s != nil {
-		return s
-	}
-	return nil
-}
-
 func judge(req Request, v View, version string) *stop {
 	switch {
 	case req.Target == req.Survivor:

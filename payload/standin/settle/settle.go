@@ -1,0 +1,160 @@
+// Package settle writes down, while etcd is down, how far etcd's own database
+// proves its log to be committed.
+//
+// etcd keeps the commit index in memory until the next entry is written. A
+// survivor that is killed right after it removed its peer, and before any
+// other write, may so come back with a database that no longer lists the peer
+// and a log in which the removal is not yet committed: it wants the peer's
+// vote, and takes no message from a member that it has removed. It would wait
+// for ever. But an entry reaches the database only when it is committed; so
+// the last one there is a commit index that nobody has to guess.
+package settle
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+)
+
+// lockWait is how long an etcd that is just ending is waited for.
+const lockWait = time.Second
+
+// ErrLogShort is returned for a log that ends before what the database holds.
+// etcd starts with it all the same, and then skips new entries in silence:
+// such a copy must not be started, but be emptied or restored.
+var ErrLogShort = errors.New("the log lost its end")
+
+// Log is what the copy of a member holds.
+type Log struct {
+	// Term and Last are the term and index of the last entry.
+	Term uint64 `json:"term"`
+	Last uint64 `json:"last"`
+	// Committed is the commit index in the log when it was opened, Applied
+	// the index of the last entry that the database holds.
+	Committed uint64 `json:"committed"`
+	Applied   uint64 `json:"applied"`
+	// Settled is true if Committed was raised to Applied, on disk.
+	Settled bool `json:"settled"`
+}
+
+// Settle raises the commit index in the write-ahead log of an etcd data folder
+// to what its database proves. It may be run any number of times, before every
+// start of etcd; it fails if etcd runs, and never changes an entry or a term.
+func Settle(dir string) (Log, error) {
+	var l Log
+	applied, unlock, err := readApplied(filepath.Join(dir, "member/snap/db"))
+	if err != nil {
+		return l, err
+	}
+	defer unlock()
+	l.Applied = applied
+	w, state, err := open(dir, &l)
+	if err != nil {
+		return l, err
+	}
+	err = settle(w, state, &l)
+	return l, errors.Join(err, w.Close())
+}
+
+func settle(w *wal.WAL, state raftpb.HardState, l *Log) error {
+	switch {
+	case l.Applied > l.Last:
+		return fmt.Errorf("%w: it ends at index %d, the database holds index %d", ErrLogShort, l.Last, l.Applied)
+	case l.Applied <= l.Committed:
+		return nil
+	}
+	state.Commit = l.Applied
+	if err := w.Save(state, nil); err != nil {
+		return fmt.Errorf("write the commit index: %w", err)
+	}
+	// Save keeps a bare commit index in a buffer: the very thing to mend.
+	if err := w.Sync(); err != nil {
+		return fmt.Errorf("write the commit index: %w", err)
+	}
+	l.Settled = true
+	return nil
+}
+
+// readApplied returns the index of the last entry in the database, and keeps
+// it locked so that no etcd starts meanwhile.
+func readApplied(path string) (uint64, func(), error) {
+	if _, err := os.Stat(path); err != nil {
+		return 0, nil, fmt.Errorf("open the database: %w", err)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return 0, nil, fmt.Errorf("open %s: etcd runs; stop it first: %w", path, err)
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	var applied uint64
+	err = db.View(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket([]byte("meta"))
+		if meta == nil {
+			return errors.New("it has no meta bucket")
+		}
+		if v := meta.Get([]byte("consistent_index")); len(v) == 8 {
+			applied = binary.BigEndian.Uint64(v)
+		}
+		return nil
+	})
+	if err != nil {
+		_ = db.Close()
+		return 0, nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return applied, func() { _ = db.Close() }, nil
+}
+
+// open opens the log as etcd does: from the newest snapshot that both the log
+// and the folder know, and with a torn last record cut off.
+func open(dir string, l *Log) (*wal.WAL, raftpb.HardState, error) {
+	nop, walDir := zap.NewNop(), filepath.Join(dir, "member/wal")
+	known, err := wal.ValidSnapshotEntries(nop, walDir)
+	if err != nil {
+		return nil, raftpb.HardState{}, fmt.Errorf("read the snapshots named in %s: %w", walDir, err)
+	}
+	var from walpb.Snapshot
+	newest, err := snap.New(nop, filepath.Join(dir, "member/snap")).LoadNewestAvailable(known)
+	switch {
+	case err == nil:
+		from.Index, from.Term = newest.Metadata.Index, newest.Metadata.Term
+	case !errors.Is(err, snap.ErrNoSnapshot):
+		return nil, raftpb.HardState{}, fmt.Errorf("read the snapshots of %s: %w", dir, err)
+	}
+	w, state, entries, err := readAll(nop, walDir, from)
+	if errors.Is(err, io.ErrUnexpectedEOF) && wal.Repair(nop, walDir) {
+		w, state, entries, err = readAll(nop, walDir, from)
+	}
+	if err != nil {
+		return nil, state, fmt.Errorf("read the log in %s: %w", walDir, err)
+	}
+	l.Last, l.Term, l.Committed = from.Index, from.Term, state.Commit
+	if n := len(entries); n > 0 {
+		l.Last, l.Term = entries[n-1].Index, entries[n-1].Term
+	}
+	return w, state, nil
+}
+
+func readAll(log *zap.Logger, dir string, from walpb.Snapshot) (*wal.WAL, raftpb.HardState, []raftpb.Entry, error) {
+	w, err := wal.Open(log, dir, from)
+	if err != nil {
+		return nil, raftpb.HardState{}, nil, err
+	}
+	_, state, entries, err := w.ReadAll()
+	if err != nil {
+		return nil, state, nil, errors.Join(err, w.Close())
+	}
+	return w, state, entries, nil
+}
