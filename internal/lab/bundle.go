@@ -91,12 +91,17 @@ func (b *Lab) redactor() func(string) string {
 
 // likelyReason names what most likely holds up an installation: the first
 // host that says why it fails, the rendezvous host before the others, since
-// they wait for it.
+// they wait for it; then a host that is not there for the others to see.
 func likelyReason(hosts []HostProgress) string {
 	for _, h := range hosts {
 		if h.Install.Error != "" {
 			step, _ := h.Install.Current()
 			return fmt.Sprintf("%s fails at %s: %s", h.Name, step.Name, h.Install.Error)
+		}
+	}
+	for _, h := range hosts {
+		if _, begun := h.Install.Current(); !begun && !h.Install.Complete && (h.Trouble != "" || h.Power == PowerOff) {
+			return h.Name + " " + h.Doing()
 		}
 	}
 	for _, h := range hosts {

@@ -175,7 +175,7 @@ func TestWhatAHostIsDoingIsToldInAFewWords(t *testing.T) {
 		{HostProgress{HostStatus: HostStatus{Power: PowerOff, BMC: "off"}}, "is off (BMC: off)"},
 		{HostProgress{HostStatus: HostStatus{Power: PowerPOST}}, "tests itself before it boots"},
 		{HostProgress{HostStatus: on}, "boots"},
-		{HostProgress{HostStatus: on, Trouble: "no such file"}, "first boot fails: no such file"},
+		{HostProgress{HostStatus: on, Trouble: "no such file"}, "first boot: no such file"},
 		{HostProgress{HostStatus: on, Install: state.Progress{Steps: step("join", "")}}, "join"},
 		{HostProgress{HostStatus: on, Install: state.Progress{Steps: step("join", "no answer yet")}}, "join: no answer yet"},
 		{HostProgress{HostStatus: on, Install: state.Progress{Steps: step("join", ""), Error: "refused"}}, "tries join again: refused"},
@@ -192,10 +192,15 @@ func TestTheLikelyReasonIsTheFirstHostThatFails(t *testing.T) {
 	waits := HostProgress{HostStatus: HostStatus{Name: "cp-2", Power: PowerOn}, Install: state.Progress{Steps: []state.Step{{Name: "wait for API"}}}}
 	fails := HostProgress{HostStatus: HostStatus{Name: "cp-1", Power: PowerOn}, Install: state.Progress{Steps: []state.Step{{Name: "init"}}, Error: "port 6443 is taken"}}
 	ready := HostProgress{HostStatus: HostStatus{Name: "cp-1", Power: PowerOn}, Install: state.Progress{Complete: true}}
+	lost := HostProgress{HostStatus: HostStatus{Name: "cp-3", Power: PowerOn}, Trouble: "no route to host"}
+	off := HostProgress{HostStatus: HostStatus{Name: "cp-3", Power: PowerOff, BMC: "off"}}
 	tests := []struct {
 		hosts []HostProgress
 		want  string
 	}{
+		{[]HostProgress{waits, lost}, "cp-3 first boot: no route to host"},
+		{[]HostProgress{waits, off}, "cp-3 is off (BMC: off)"},
+		{[]HostProgress{lost, fails}, "cp-1 fails at init: port 6443 is taken"},
 		{[]HostProgress{waits, fails}, "cp-1 fails at init: port 6443 is taken"},
 		{[]HostProgress{ready, waits}, "cp-2 wait for API"},
 		{[]HostProgress{ready}, "all hosts say they are ready"},

@@ -24,7 +24,8 @@ type HostProgress struct {
 	// Install is what the host itself says; it has no steps before the host's
 	// agent wrote any.
 	Install state.Progress `json:"install"`
-	// Trouble is why the first boot does not come so far.
+	// Trouble is what the first boot says where it does not come so far: what
+	// it waits for, or why it was tried again.
 	Trouble string `json:"trouble,omitempty"`
 }
 
@@ -32,9 +33,8 @@ type HostProgress struct {
 // into the host, and how often it then does.
 const firstBootGrace = 5 * time.Second
 
-// firstBootTrouble prints the last words of a first boot that was tried again.
-const firstBootTrouble = `[ "$(systemctl show --property NRestarts --value holdfast-firstboot)" != 0 ] || exit 0
-journalctl --quiet --output cat --lines 1 _COMM=holdfast-agent`
+// firstBootWords prints the last words of a first boot.
+const firstBootWords = `journalctl --quiet --output cat --lines 1 _COMM=holdfast-agent`
 
 // bootWatch looks into hosts whose agent says nothing, not too often.
 type bootWatch struct {
@@ -49,7 +49,7 @@ func (w *bootWatch) look(ctx context.Context, hosts []HostProgress, now time.Tim
 		}
 		if now.After(w.next[h.Name]) {
 			w.next[h.Name] = now.Add(firstBootGrace)
-			out, err := look(ctx, h.PID, firstBootTrouble)
+			out, err := look(ctx, h.PID, firstBootWords)
 			if err == nil {
 				w.words[h.Name] = strings.TrimSpace(string(out))
 			}
@@ -137,7 +137,7 @@ func (h HostProgress) Doing() string {
 	case h.Power == PowerOff:
 		return "is off (BMC: " + h.BMC + ")"
 	case !begun && !h.Install.Complete && h.Trouble != "":
-		return "first boot fails: " + h.Trouble
+		return "first boot: " + h.Trouble
 	}
 	return h.Install.Doing()
 }
