@@ -166,6 +166,8 @@ func TestALogThatLostItsEnd(t *testing.T) {
 			return err
 		})
 	}
+	// etcd writes its database ten times a second.
+	time.Sleep(300 * time.Millisecond)
 	req.LeastIndex = survivor.status(t).RaftIndex
 	survivor.kill()
 	dead.kill()

@@ -130,9 +130,7 @@ func once(s *site, f failure, dead *host, deadLed bool, writers, i int, sum *fig
 		t.Errorf("of %d acknowledged writes %d are lost; %d watch events are missing", v.acked, v.lost, v.missed)
 	}
 	mend(t)
-	start := time.Now()
-	s.rejoin(dead)
-	sum.rejoin = append(sum.rejoin, float64(time.Since(start).Milliseconds()))
+	sum.rejoin = append(sum.rejoin, float64(s.rejoin(dead).Milliseconds()))
 	s.same()
 }
 
