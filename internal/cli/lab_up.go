@@ -39,6 +39,7 @@ does nothing.`,
 		Example: `  holdfast lab up
   holdfast lab up --control-planes 1 --workers 2
   holdfast lab up --name v6 --families v6 --post-delay 0s
+  holdfast lab up --pull      hosts pull their release, as at a disconnected site
   holdfast lab up --bare      hosts without Kubernetes, for a look at the lab itself`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,6 +54,7 @@ does nothing.`,
 	flags.StringVar(&f.platform, "platform", "", "none or baremetal (default none for one control plane, else baremetal)")
 	flags.DurationVar(&f.spec.POSTDelay, "post-delay", lab.DefaultPOSTDelay, "how long a host tests itself before it boots")
 	flags.BoolVar(&f.spec.Bare, "bare", false, "boot the hosts without installing anything")
+	flags.BoolVar(&f.spec.Pull, "pull", false, "hosts bring no release along but pull it from a registry that the lab serves")
 	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: beside this program, as 'make release' builds it)")
 	flags.StringVar(&f.agent, "agent", "", "holdfast-agent for the hosts (default: beside this program)")
 	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long to wait for the hosts")

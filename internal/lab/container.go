@@ -71,7 +71,7 @@ func (b *Lab) createArgs(h Host, image string) []string {
 func (b *Lab) hostMounts(h Host) []string {
 	dir := b.hostDir(h)
 	mounts := []string{filepath.Join(dir, "lib") + ":/usr/lib/holdfast:ro"}
-	if b.Options.Release != "" {
+	if b.Options.Release != "" && !b.Options.Spec.Pull {
 		mounts = append(mounts, b.Options.Release+":/usr/share/holdfast/release:ro")
 	}
 	return mounts

@@ -17,9 +17,12 @@ type DaemonStatus struct {
 	PID   int          `json:"pid"`
 	Hosts []HostStatus `json:"hosts"`
 	// API and ConfigServer are loopback addresses that lead to the cluster.
-	API          string  `json:"api"`
-	ConfigServer string  `json:"configServer"`
-	Faults       []Fault `json:"faults"`
+	API          string `json:"api"`
+	ConfigServer string `json:"configServer"`
+	// Registries are where hosts pull their release, in the lab's network; none
+	// if they bring it along.
+	Registries []string `json:"registries,omitempty"`
+	Faults     []Fault  `json:"faults"`
 }
 
 // HostStatus is one host as the daemon sees it.

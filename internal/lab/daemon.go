@@ -15,7 +15,8 @@ import (
 )
 
 // daemon is the one process of a lab that owns the hosts' power, their BMCs,
-// the way in from the loopback address, the lab's DNS and the faults.
+// the way in from the loopback address, the lab's DNS and registry, and the
+// faults.
 type daemon struct {
 	lab      *Lab
 	log      *slog.Logger
@@ -23,7 +24,9 @@ type daemon struct {
 	bmcs     []*bmc.Server // of the machine of the same index
 	faults   *faults
 	doors    doors
-	stop     context.CancelFunc
+	// registries are the addresses on which the release is served.
+	registries []string
+	stop       context.CancelFunc
 }
 
 // RunDaemon runs the daemon of a lab until the context ends or it is asked to
@@ -64,7 +67,10 @@ func (d *daemon) start(ctx context.Context) error {
 	if err := d.openDoors(ctx); err != nil {
 		return err
 	}
-	return d.startDNS(ctx)
+	if err := d.startDNS(ctx); err != nil {
+		return err
+	}
+	return d.startRegistry(ctx)
 }
 
 func (d *daemon) close() {
@@ -148,7 +154,7 @@ func (d *daemon) machine(name string) (*machine, error) {
 }
 
 func (d *daemon) status(ctx context.Context) DaemonStatus {
-	st := DaemonStatus{PID: os.Getpid(), API: d.doors.api(), ConfigServer: d.doors.config(), Faults: d.faults.list()}
+	st := DaemonStatus{PID: os.Getpid(), API: d.doors.api(), ConfigServer: d.doors.config(), Registries: d.registries, Faults: d.faults.list()}
 	for i, m := range d.machines {
 		power, pid, since := m.state()
 		controller := d.bmcState(ctx, i)

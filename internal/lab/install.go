@@ -17,7 +17,7 @@ import (
 // writeSite makes the site's files: the install configuration, and by the
 // installer the Ignition of each role.
 func (u *Builder) writeSite(ctx context.Context, b *Lab) error {
-	text, err := b.Layout.InstallConfig()
+	text, err := b.installConfig()
 	if err != nil {
 		return err
 	}

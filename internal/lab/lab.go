@@ -34,7 +34,7 @@ var ErrNoLab = errors.New("no such lab")
 type Options struct {
 	Spec Spec `json:"spec"`
 	// Release is the directory of the release payload, mounted read-only into
-	// every host; empty mounts none.
+	// every host, or served to them if the spec says so; empty mounts none.
 	Release string `json:"release,omitempty"`
 	// Agent is the holdfast-agent binary given to every host; empty gives none.
 	Agent string `json:"agent,omitempty"`

@@ -49,6 +49,9 @@ type Spec struct {
 	Platform Platform `json:"platform,omitempty"`
 	// Bare hosts get no Ignition: they boot their operating system and wait.
 	Bare bool `json:"bare,omitempty"`
+	// Pull makes the hosts pull their release from a registry of the lab, as
+	// those of a disconnected site do.
+	Pull bool `json:"pull,omitempty"`
 }
 
 // maxWorkers keeps the workers' addresses .31 to .50 within their range.
@@ -80,6 +83,9 @@ func (s Spec) String() string {
 	if s.Bare {
 		words += ", bare"
 	}
+	if s.Pull {
+		words += ", release pulled"
+	}
 	return words
 }
 
@@ -93,6 +99,7 @@ func (s Spec) Validate() error {
 		check(s.POSTDelay >= 0, "POST delay: %s: must not be negative", s.POSTDelay),
 		check(s.Platform == PlatformNone || s.Platform == PlatformBareMetal, "platform: %q: must be none or baremetal", s.Platform),
 		check(s.Platform != PlatformNone || s.ControlPlanes == 1, "platform: none: a lab has no load balancer of its own, so it needs exactly 1 control plane"),
+		check(!s.Pull || !s.Bare, "pull: bare hosts install nothing"),
 	)
 }
 
