@@ -61,6 +61,10 @@ func Components() []Component {
 			Binaries: []Binary{{Name: "pause", Package: "."}},
 		},
 		{
+			Name: "standin", Version: Version, Source: OwnModule + "/payload/standin", Dir: "payload/standin",
+			Binaries: []Binary{{Name: "etcd-standin", Package: "."}},
+		},
+		{
 			Name: "traefik", Version: TraefikVersion, Source: "github.com/traefik/traefik/v3", Dir: "payload/traefik",
 			Stamp:    []string{"github.com/traefik/traefik/v3/pkg/version.Version=" + strings.TrimPrefix(TraefikVersion, "v")},
 			Binaries: inFolder("github.com/traefik/traefik/v3/cmd", "traefik"),

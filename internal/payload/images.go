@@ -99,6 +99,7 @@ func host() ImageSpec {
 	files := inBin("kubernetes", "kubeadm", "kubectl", "kubelet")
 	files = append(files, inBin("containerd", "containerd", "containerd-shim-runc-v2", "ctr")...)
 	files = append(files, inBin("etcd", "etcdctl", "etcdutl")...)
+	files = append(files, inBin("standin", "etcd-standin")...)
 	for _, path := range cniPluginPaths {
 		files = append(files, ImageFile{Component: "cni-plugins", Binary: base(path), Path: "/opt/cni/bin/" + base(path)})
 	}

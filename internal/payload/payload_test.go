@@ -35,6 +35,15 @@ func TestVersionsAreThoseOfTheToolsModules(t *testing.T) {
 	}
 }
 
+func TestTheStandInSpeaksTheProtocolOfThisEtcd(t *testing.T) {
+	text := goMod(t, Component{Dir: "payload/standin"})
+	for _, module := range []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/server/v3"} {
+		if !strings.Contains(text, module+" "+EtcdVersion+"\n") {
+			t.Errorf("payload/standin/go.mod does not require %s %s", module, EtcdVersion)
+		}
+	}
+}
+
 func TestToolsModulesNameExactlyTheBinaries(t *testing.T) {
 	tool := regexp.MustCompile(`(?m)^(?:\t|tool )([a-z0-9.]+\.[a-z]+/\S+)$`)
 	for _, c := range Components() {

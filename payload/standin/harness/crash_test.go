@@ -181,8 +181,9 @@ func TestAForgottenRemovalIsSettled(t *testing.T) {
 	s := newSite(t)
 	dead, survivor := s.hosts[0], s.hosts[1]
 	s.lead(survivor)
+	gone := dead.id(t)
 	eventually(t, "remove", func(ctx context.Context) error {
-		_, err := survivor.client.MemberRemove(ctx, dead.id(t))
+		_, err := survivor.client.MemberRemove(ctx, gone)
 		return err
 	})
 	time.Sleep(300 * time.Millisecond)

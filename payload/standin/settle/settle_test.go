@@ -1,0 +1,129 @@
+package settle
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+)
+
+// data makes a data folder whose log ends at last, knows committed, and whose
+// database holds applied.
+func data(t *testing.T, last, committed, applied uint64) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "member/snap"), 0o700))
+	w, err := wal.Create(zap.NewNop(), filepath.Join(dir, "member/wal"), []byte("meta"))
+	must(t, err)
+	must(t, w.SaveSnapshot(walpb.Snapshot{ConfState: &raftpb.ConfState{}}))
+	var entries []raftpb.Entry
+	for i := uint64(1); i <= last; i++ {
+		entries = append(entries, raftpb.Entry{Term: 3, Index: i, Data: []byte("some data of an entry")})
+	}
+	must(t, w.Save(raftpb.HardState{Term: 4, Vote: 7, Commit: committed}, entries))
+	must(t, w.Close())
+	db := database(t, dir)
+	must(t, db.Update(func(tx *bbolt.Tx) error {
+		meta, err := tx.CreateBucketIfNotExists([]byte("meta"))
+		if err != nil {
+			return err
+		}
+		return meta.Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, applied))
+	}))
+	must(t, db.Close())
+	return dir
+}
+
+func database(t *testing.T, dir string) *bbolt.DB {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(dir, "member/snap/db"), 0o600, nil)
+	must(t, err)
+	return db
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		last, committed, applied uint64
+		settled                  bool
+		want                     error
+	}{
+		"what the database proves is written down": {9, 5, 8, true, nil},
+		"a log that knows it is left alone":        {9, 8, 8, false, nil},
+		"a log that knows more is left alone":      {9, 9, 8, false, nil},
+		"an empty database proves nothing":         {9, 5, 0, false, nil},
+		"a log that lost its end is refused":       {7, 5, 8, false, ErrLogShort},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := data(t, c.last, c.committed, c.applied)
+			got, err := Settle(dir)
+			want := Log{Term: 3, Last: c.last, Committed: c.committed, Applied: c.applied, Settled: c.settled}
+			if !errors.Is(err, c.want) || got != want {
+				t.Fatalf("got %+v, %v; want %+v", got, err, want)
+			}
+			again, err := Settle(dir)
+			if !errors.Is(err, c.want) || again.Settled || again.Committed != max(c.committed, again.Committed) {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+			if c.settled && again.Committed != c.applied {
+				t.Errorf("the log knows %d, want %d", again.Committed, c.applied)
+			}
+		})
+	}
+}
+
+func TestTermAndVoteStay(t *testing.T) {
+	dir := data(t, 9, 5, 8)
+	if _, err := Settle(dir); err != nil {
+		t.Fatal(err)
+	}
+	w, state, entries, err := readAll(zap.NewNop(), filepath.Join(dir, "member/wal"), walpb.Snapshot{})
+	must(t, err)
+	must(t, w.Close())
+	if want := (raftpb.HardState{Term: 4, Vote: 7, Commit: 8}); state != want || len(entries) != 9 {
+		t.Errorf("the log holds %+v and %d entries, want %+v and 9", state, len(entries), want)
+	}
+}
+
+func TestACopyInUseIsLeftAlone(t *testing.T) {
+	dir := data(t, 9, 5, 8)
+	db := database(t, dir)
+	defer func() { must(t, db.Close()) }()
+	if _, err := Settle(dir); err == nil || !strings.Contains(err.Error(), "stop it first") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestATornRecordIsCutOff(t *testing.T) {
+	dir := data(t, 9, 5, 6)
+	files, err := filepath.Glob(filepath.Join(dir, "member/wal/*.wal"))
+	must(t, err)
+	content, err := os.ReadFile(files[0])
+	must(t, err)
+	end := len(strings.TrimRight(string(content), "\x00"))
+	must(t, os.Truncate(files[0], int64(end-40)))
+	got, err := Settle(dir)
+	if err != nil || got.Last >= 9 || got.Last < 6 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestNoCopy(t *testing.T) {
+	if _, err := Settle(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
