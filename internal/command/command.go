@@ -98,10 +98,20 @@ func usageError(cmd *cobra.Command, err error) error {
 	return &UsageError{Err: fmt.Errorf("%w\nsee '%s --help'", err, cmd.CommandPath())}
 }
 
+// Coder is an error that brings its own exit code, as that of a program which
+// was run for a person elsewhere.
+type Coder interface {
+	error
+	ExitCode() int
+}
+
 // ExitCode returns the exit code that an error ends with.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
+	}
+	if own, ok := errors.AsType[Coder](err); ok {
+		return own.ExitCode()
 	}
 	if _, usage := errors.AsType[*UsageError](err); usage {
 		return ExitUsage

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,5 +50,16 @@ func TestExitCodeTellsAWrongCommandLineFromFailedWork(t *testing.T) {
 				t.Errorf("exit code %d, want %d; output %q lacks %q", code, tt.code, out.String(), tt.want)
 			}
 		})
+	}
+}
+
+type ended int
+
+func (e ended) Error() string { return "the command ended" }
+func (e ended) ExitCode() int { return int(e) }
+
+func TestAProgramThatWasRunForAPersonGivesItsOwnExitCode(t *testing.T) {
+	if got := ExitCode(fmt.Errorf("on cp-1: %w", ended(7))); got != 7 {
+		t.Errorf("got %d, want 7", got)
 	}
 }

@@ -26,6 +26,9 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("the command ended with exit status %d", e.Code)
 }
 
+// ExitCode is the command's own, which becomes that of `lab exec`.
+func (e *ExitError) ExitCode() int { return e.Code }
+
 // Exec runs a command on a host, in the host's own control group. It returns
 // an *ExitError if the command fails.
 func (b *Lab) Exec(ctx context.Context, h Host, line []string, s ExecStreams) error {
