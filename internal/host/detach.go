@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 )
 
@@ -18,9 +17,8 @@ func StartDetached(c Cmd, log string) (int, error) {
 		return 0, err
 	}
 	defer closeQuietly(out)
-	cmd := exec.Command(c.Name, c.Args...) //nolint:noctx // no context may end it
-	cmd.Dir = c.Dir
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd := exec.Command(c.program(), c.Args...) //nolint:noctx // no context may end it
+	cmd.Dir, cmd.Env = c.Dir, c.environ()
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -31,18 +29,3 @@ func StartDetached(c Cmd, log string) (int, error) {
 }
 
 func closeQuietly(c io.Closer) { _ = c.Close() }
-
-// LookPath returns where a program lies in the search path. The directories
-// of the administrator's programs are searched too: a plain sudo or a service
-// may leave them out.
-func LookPath(program string) (string, error) {
-	if path, err := exec.LookPath(program); err == nil {
-		return path, nil
-	}
-	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
-		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("find %s: %w", program, exec.ErrNotFound)
-}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -86,11 +85,8 @@ func ExitCode(err error) int {
 func Run(ctx context.Context, c Cmd) ([]byte, error) {
 	var out bytes.Buffer
 	words := &tail{max: maxErrorOutput}
-	cmd := exec.CommandContext(ctx, c.Name, c.Args...)
-	cmd.Dir = c.Dir
-	if len(c.Env) > 0 {
-		cmd.Env = append(os.Environ(), c.Env...)
-	}
+	cmd := exec.CommandContext(ctx, c.program(), c.Args...)
+	cmd.Dir, cmd.Env = c.Dir, c.environ()
 	cmd.Stdin = c.Stdin
 	cmd.Stdout = io.Writer(&out)
 	if c.Stdout != nil {

@@ -1,0 +1,56 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sbin are the directories of the administrator's programs: a plain su or a
+// service may leave them out of the search path.
+var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
+
+// LookPath returns where a program lies in the search path or among the
+// administrator's programs. Run and StartDetached look for programs so too,
+// and what they start finds its own programs there.
+func LookPath(program string) (string, error) {
+	if path, err := exec.LookPath(program); err == nil {
+		return path, nil
+	}
+	for _, dir := range sbin {
+		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: %w", program, exec.ErrNotFound)
+}
+
+// program is what to start: a name is looked for, a path is taken as it is.
+// What is not found is left to the start, whose error names it.
+func (c Cmd) program() string {
+	if strings.ContainsRune(c.Name, '/') {
+		return c.Name
+	}
+	if path, err := LookPath(c.Name); err == nil {
+		return path
+	}
+	return c.Name
+}
+
+// environ is the caller's environment with the whole search path, then Env.
+func (c Cmd) environ() []string {
+	return slices.Concat(os.Environ(), []string{"PATH=" + searchPath(os.Getenv("PATH"))}, c.Env)
+}
+
+func searchPath(path string) string {
+	dirs := filepath.SplitList(path)
+	for _, dir := range sbin {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
