@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast/holdfast/payload/standin/settle"
@@ -120,6 +121,26 @@ func TestALearnerGetsNoVote(t *testing.T) {
 	}
 	voter.kill()
 	refuses(t, req, takeover.SurvivorNotVoter)
+}
+
+// TestACorruptCopyGetsNoVote lets etcd raise the alarm that it raises when the
+// hashes of two members differ.
+func TestACorruptCopyGetsNoVote(t *testing.T) {
+	if *withLoss {
+		t.Skip("-loss only counts what a forced new cluster loses")
+	}
+	s := newSite(t)
+	dead, survivor := s.hosts[0], s.hosts[1]
+	req := s.request(dead, survivor)
+	eventually(t, "raise the alarm", func(ctx context.Context) error {
+		_, err := pb.NewMaintenanceClient(survivor.client.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{
+			Action: pb.AlarmRequest_ACTIVATE, MemberID: uint64(req.Survivor), Alarm: pb.AlarmType_CORRUPT,
+		})
+		return err
+	})
+	dead.kill()
+	cut(t)
+	refuses(t, req, takeover.Corrupt)
 }
 
 // TestASurvivorThatWasLeavingIsNotKept freezes the peer, asks for the

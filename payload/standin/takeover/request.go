@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -86,6 +87,8 @@ func Read(r io.Reader) (Request, error) {
 }
 
 func (r *Request) defaults() {
+	// etcd's own packages take no path, not even this one.
+	r.PeerURL, r.ClientURL = strings.TrimSuffix(r.PeerURL, "/"), strings.TrimSuffix(r.ClientURL, "/")
 	if r.DeadlineMS == 0 {
 		r.DeadlineMS = int(defaultDeadline / time.Millisecond)
 	}
@@ -116,7 +119,7 @@ func (r *Request) mistakes() []error {
 // endpoint checks a URL and that an https one comes with an identity.
 func endpoint(field, text, tlsField string, id TLS) []error {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Port() == "" || (u.Path != "" && u.Path != "/") {
+	if err != nil || u.Host == "" || u.Port() == "" || u.Path != "" {
 		return []error{fmt.Errorf("%s: %q is no URL like https://192.0.2.11:2380", field, text)}
 	}
 	switch u.Scheme {

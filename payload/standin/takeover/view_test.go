@@ -57,12 +57,12 @@ func TestReadListsEveryMistake(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	whole := `{"evidence": "e", "cluster": "cdf818194e3a8c32", "target": "8211f1d0f64f3269", "survivor": "91bc3c398fb3c146",
-		"peerURL": "https://[2001:db8::1]:2380", "clientURL": "http://127.0.0.1:2379", "tls": {"ca": "a", "cert": "b", "key": "c"}}`
+		"peerURL": "https://[2001:db8::1]:2380", "clientURL": "http://127.0.0.1:2379/", "tls": {"ca": "a", "cert": "b", "key": "c"}}`
 	req, err := Read(strings.NewReader(whole))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if req.DeadlineMS != 30000 || req.PeerProbeMS != 50 || req.ClientTLS != req.TLS || req.Target.String() != "8211f1d0f64f3269" {
+	if req.DeadlineMS != 30000 || req.PeerProbeMS != 50 || req.ClientTLS != req.TLS || req.ClientURL != "http://127.0.0.1:2379" || req.Target.String() != "8211f1d0f64f3269" {
 		t.Errorf("read %+v", req)
 	}
 	for name, text := range map[string]string{
@@ -70,7 +70,8 @@ func TestRead(t *testing.T) {
 		"two requests":     whole + whole,
 		"no identifier":    strings.Replace(whole, "8211f1d0f64f3269", "0x8211", 1),
 		"zero":             strings.Replace(whole, "8211f1d0f64f3269", "0", 1),
-		"no port":          strings.Replace(whole, ":2379", "", 1),
+		"no port":          strings.Replace(whole, ":2379/", "", 1),
+		"a path":           strings.Replace(whole, ":2379/", ":2379/v3", 1),
 		"nothing":          "",
 	} {
 		if _, err := Read(strings.NewReader(text)); err == nil {
