@@ -79,29 +79,54 @@ func (b *Lab) daemonWords() string {
 }
 
 // endDaemon ends the lab's daemon, if one runs, and waits until it is gone.
-// Only a process that is proven to be that daemon gets a signal.
+// Only a process that is proven to be that daemon gets a signal. One that has
+// just been started is waited for until it says who it is: it holds the
+// daemon's lock, and would go on in a lab that is gone.
 func (b *Lab) endDaemon(ctx context.Context) error {
-	var id processID
-	if err := readJSON(b.file(daemonFile), &id); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
 	for try := range 100 {
-		if !id.running() {
-			return nil
-		}
 		sig := syscall.SIGTERM
 		if try > 50 {
 			sig = syscall.SIGKILL
 		}
-		if err := syscall.Kill(id.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("end the lab daemon (process %d): %w", id.PID, err)
+		if gone, err := b.signalDaemon(sig); gone || err != nil {
+			return err
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("the lab daemon (process %d) does not end", id.PID)
+	return fmt.Errorf("the lab daemon does not end; its last words: %s", b.daemonWords())
+}
+
+// signalDaemon sends a signal to the daemon that has said who it is. It
+// reports true if none runs, nor is starting.
+func (b *Lab) signalDaemon(sig syscall.Signal) (gone bool, err error) {
+	var id processID
+	if err := readJSON(b.file(daemonFile), &id); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	if !id.running() {
+		return b.daemonLockFree()
+	}
+	if err := syscall.Kill(id.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return false, fmt.Errorf("end the lab daemon (process %d): %w", id.PID, err)
+	}
+	return false, nil
+}
+
+// daemonLockFree reports whether no daemon of the lab runs, nor is starting.
+func (b *Lab) daemonLockFree() (bool, error) {
+	path := b.file(daemonLock)
+	if !exists(path) {
+		return true, nil
+	}
+	release, err := lock(path)
+	if errors.Is(err, errLocked) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	release()
+	return true, nil
 }

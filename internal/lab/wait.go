@@ -87,27 +87,38 @@ func (b *Lab) Progress(ctx context.Context, c *Client) ([]HostProgress, error) {
 
 // Wait returns once every host's installation is complete. View is called
 // after each look, with the time since the start. It gives up after timeout,
-// with an error that names the hosts that are not ready and what they say.
+// with an error that names the hosts that are not ready and what they say, or
+// when the lab's daemon says nothing any more.
 func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view func([]HostProgress, time.Duration)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	start := time.Now()
 	watch := &bootWatch{next: map[string]time.Time{}, words: map[string]string{}}
 	var last []HostProgress
-	for {
-		hosts, err := b.Progress(ctx, c)
+	for answered := start; ; {
+		hosts, err := b.lookAtHosts(ctx, c)
 		if err == nil {
-			last = hosts
+			answered, last = time.Now(), hosts
 			watch.look(ctx, hosts, time.Now())
 			view(hosts, time.Since(start))
 			if complete(hosts) {
 				return nil
 			}
 		}
+		if time.Since(answered) > daemonPatience {
+			return fmt.Errorf("the lab daemon does not answer any more (%w): run 'holdfast lab up' again; its last words: %s", err, b.daemonWords())
+		}
 		if err := pause(ctx, pollEvery); err != nil {
 			return unfinished(last, timeout, err)
 		}
 	}
+}
+
+// lookAtHosts is Progress that takes no longer than a daemon may be silent.
+func (b *Lab) lookAtHosts(ctx context.Context, c *Client) ([]HostProgress, error) {
+	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
+	defer cancel()
+	return b.Progress(ctx, c)
 }
 
 func complete(hosts []HostProgress) bool {
