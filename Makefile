@@ -62,4 +62,5 @@ build:
 setup:
 	@hack/setup
 
-AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+# sudo takes the environment away.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo env $(foreach v,HOLDFAST_CACHE HOLDFAST_LABS,$(if $($v),$v='$($v)')))
