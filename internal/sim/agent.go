@@ -217,11 +217,12 @@ func (w *world) writeRecord(i int, r state.EtcdRecord) {
 	}
 	h.disk.record = r
 	w.trace(i, "writes %s, member %s, seq %d %s", r.State, r.Member, r.Seq, r.Proof.Kind)
+	w.strike(i)
 }
 
 // acceptLoss cuts the committed history to what a forced copy holds.
 func (w *world) acceptLoss(i int) {
-	w.forced = true
+	w.forced++
 	d := &w.hosts[i].disk
 	n := 0
 	for n < len(w.global) && n < len(d.log) && d.log[n] == w.global[n] {
@@ -237,6 +238,10 @@ func (w *world) startStandIn(i int, id state.MemberID) {
 	}
 	if !w.lying && p.power && p.running && p.disk.id == id {
 		w.fail("I3", "host %d lets a stand-in vote for member %s, which runs", i, id)
+	}
+	if w.opt.Bug != nil && w.opt.Bug.forceNew {
+		w.forceNew(i, id)
+		return
 	}
 	h.standIn = id
 	w.trace(i, "stand-in speaks for member %s", id)
@@ -264,6 +269,12 @@ func (w *world) changeMembers(i int, v state.EtcdVerdict) {
 	default:
 	}
 	w.trace(i, "proposes %s of member %s", v.Action, v.Member)
+	if v.Action == state.EtcdPromote && w.rng.IntN(2) == 0 { // more in the same batch
+		w.client(i)
+		w.client(i)
+		w.sync(i)
+		w.strike(i)
+	}
 }
 
 // changing reports whether a membership change is not committed yet.
@@ -298,7 +309,7 @@ func (w *world) empty(i int) {
 	}
 	switch d.copy {
 	case state.CopyWhole:
-		if !w.holds(1-i) && !w.forced && !w.destroyed {
+		if !w.holds(1-i) && w.forced == 0 && !w.lost {
 			w.fail("I6", "host %d empties its copy while host %d does not hold the whole history", i, 1-i)
 		}
 		d.copy = state.CopyDamaged
@@ -307,4 +318,16 @@ func (w *world) empty(i int) {
 	case state.CopyNone:
 	}
 	w.trace(i, "empties its copy (%s now)", d.copy)
+}
+
+// forceNew restarts etcd as others do: what is above the stored commit index
+// goes, and the peer is removed without anybody's vote.
+func (w *world) forceNew(i int, id state.MemberID) {
+	w.crash(i)
+	d := &w.hosts[i].disk
+	d.log = append(d.log[:d.commit:d.commit], entry{term: d.term, kind: remove, id: id})
+	d.synced, d.commit = len(d.log), len(d.log)
+	w.committed(i, len(d.log), d.log[len(d.log)-1])
+	w.trace(i, "forces a new cluster")
+	w.start(i)
 }

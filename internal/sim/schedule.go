@@ -22,6 +22,10 @@ func Run(seed uint64, opt Options) Result {
 	}
 	limit = w.rng.IntN(limit + 1)
 	storm := 100 + w.rng.IntN(stormSteps)
+	if w.rng.IntN(4) == 0 { // time for a whole return between two faults
+		storm, limit = storm*4, limit+4
+	}
+	w.limit = limit
 	for w.step = 0; w.step < storm && w.failure == nil; w.step++ {
 		w.tick()
 		if w.faults < limit && w.rng.IntN(storm/(limit+1)+1) == 0 {
@@ -43,7 +47,7 @@ func (w *world) finish(seed uint64) Result {
 	}
 	if w.failure == nil && !r.Converged {
 		r.Human = w.asksHuman()
-		if !r.Human || !w.destroyed && !w.forced {
+		if !r.Human || !w.lost && w.forced < 2 && !w.unusable() {
 			w.fail("I7", "both hosts are up, the network is whole, and two voters do not come back (%s; %s)", w.hosts[0].verdict.Rule, w.hosts[1].verdict.Rule)
 		}
 	}
@@ -59,6 +63,35 @@ func (w *world) finish(seed uint64) Result {
 
 func (w *world) asksHuman() bool {
 	return w.hosts[0].verdict.Action == state.EtcdAskHuman || w.hosts[1].verdict.Action == state.EtcdAskHuman
+}
+
+// unusable reports whether a copy was damaged while its peer, having meant to
+// leave, was not eligible: nobody may assume that the peer holds everything.
+func (w *world) unusable() bool {
+	return w.destroyed && (w.hosts[0].verdict.Rule == "equal.unusable" || w.hosts[1].verdict.Rule == "equal.unusable")
+}
+
+// strike lets a fault come right at a step that matters.
+func (w *world) strike(i int) {
+	if w.calm || w.faults >= w.limit || w.rng.IntN(12) != 0 {
+		return
+	}
+	w.faults++
+	w.fences = 0
+	switch w.rng.IntN(4) {
+	case 0:
+		w.trace(i, "FAULT power cut, right now")
+		w.powerOff(i)
+	case 1:
+		w.trace(1-i, "FAULT power cut, right now")
+		w.powerOff(1 - i)
+	case 2:
+		w.trace(i, "FAULT etcd is killed, right now")
+		w.crash(i)
+	case 3:
+		w.trace(-1, "FAULT the network is cut, right now")
+		w.cut = [2][2]bool{{false, true}, {true, false}}
+	}
 }
 
 func (w *world) mend() {
@@ -355,6 +388,8 @@ func (w *world) damage(i int) {
 		return
 	}
 	w.destroyed = true
+	other := w.hosts[1-i].disk.record.State
+	w.lost = !w.holds(1-i) || h.disk.record.State.Leads() || !other.Leads() && other != state.EtcdPair
 	if w.rng.IntN(2) == 0 {
 		w.trace(i, "FAULT its copy is damaged")
 		w.crash(i)
@@ -362,6 +397,7 @@ func (w *world) damage(i int) {
 		return
 	}
 	w.trace(i, "FAULT its disk is replaced")
+	w.lost = w.lost || !other.Leads() // the other cannot know that this was not the survivor
 	w.powerOff(i)
 	h.disk = disk{record: state.EtcdRecord{State: state.EtcdNone}, copy: state.CopyNone}
 }

@@ -103,10 +103,12 @@ type world struct {
 	global    []entry // the committed history
 	writes    uint64
 	destroyed bool // a copy was destroyed, so a person may be needed
-	forced    bool // a person overrode the protocol
+	lost      bool // that was the newest copy, or nothing tells that it was not
+	forced    int  // how often a person overrode the protocol
 	lying     bool // a BMC lies, which the protocol cannot survive
 	humans    bool // persons act in this schedule
 	faults    int
+	limit     int // of faults
 	fences    int // since both hosts met
 	slowFence bool
 	calm      bool

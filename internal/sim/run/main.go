@@ -31,6 +31,7 @@ func run(args []string, out io.Writer) int {
 	replay := flags.Uint64("replay", 0, "play this seed alone and print every step")
 	faults := flags.Int("faults", 0, "at most so many faults in a schedule (0: six)")
 	name := flags.String("bug", "", "take a rule out or put a mistake in (see docs/TRACK-RECORD.md)")
+	first := flags.Bool("first", false, "stop at the first violation")
 	workers := flags.Int("workers", runtime.NumCPU(), "schedules at once")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -48,7 +49,7 @@ func run(args []string, out io.Writer) int {
 		return show(out, *replay, opt)
 	}
 	started := time.Now()
-	t := play(*from, *seeds, *workers, opt)
+	t := play(*from, *seeds, *workers, *first, opt)
 	fmt.Fprintf(out, "%d schedules in %s: %d steps, %d faults, %d take-overs, %d writes; %d converged, %d ended where a person has to decide, %d violations\n",
 		*seeds, time.Since(started).Round(time.Millisecond), t.steps, t.faults, t.takeOvers, t.writes, t.converged, t.human, len(t.failed))
 	for i, r := range t.failed {
@@ -88,7 +89,7 @@ func show(out io.Writer, seed uint64, opt sim.Options) int {
 	return 0
 }
 
-func play(from, seeds uint64, workers int, opt sim.Options) *total {
+func play(from, seeds uint64, workers int, first bool, opt sim.Options) *total {
 	t := &total{}
 	var next atomic.Uint64
 	next.Store(from)
@@ -96,7 +97,9 @@ func play(from, seeds uint64, workers int, opt sim.Options) *total {
 	for range workers {
 		wait.Go(func() {
 			for seed := next.Add(1) - 1; seed < from+seeds; seed = next.Add(1) - 1 {
-				t.add(sim.Run(seed, opt))
+				if t.add(sim.Run(seed, opt)) && first {
+					next.Store(from + seeds)
+				}
 			}
 		})
 	}
@@ -104,7 +107,8 @@ func play(from, seeds uint64, workers int, opt sim.Options) *total {
 	return t
 }
 
-func (t *total) add(r sim.Result) {
+// add counts a result and reports whether it is a violation.
+func (t *total) add(r sim.Result) bool {
 	t.Lock()
 	defer t.Unlock()
 	t.steps += uint64(r.Steps)
@@ -120,4 +124,5 @@ func (t *total) add(r sim.Result) {
 	if r.Violation != nil {
 		t.failed = append(t.failed, r)
 	}
+	return r.Violation != nil
 }
