@@ -5,9 +5,14 @@ package arch
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,21 +70,35 @@ var layers = map[string]layer{
 // generators are programs of the generate step; they belong to no layer.
 var generators = []string{"internal/render/manifests/gen"}
 
-// forbiddenInPure are the direct imports that would let a decision reach
-// outside, each with what to do instead.
-var forbiddenInPure = map[string]string{
-	"os":           "take the data",
-	"os/exec":      "take the data",
-	"net":          "use net/netip",
-	"net/http":     "take the data",
-	"context":      "nothing here blocks",
-	"sync":         "no goroutines",
-	"log":          "return evidence",
-	"log/slog":     "return evidence",
-	"math/rand":    "deterministic",
-	"math/rand/v2": "deterministic",
-	"crypto/rand":  "deterministic",
+// pureOrder is the way that data flows among pure packages: each imports only
+// what stands before it.
+var pureOrder = []string{
+	"internal/state", "internal/jointoken", "internal/config", "internal/topology", "internal/payload",
+	"internal/ignition", "internal/site", "internal/decide", "internal/render", "internal/plan",
 }
+
+// forbiddenInPure are the direct imports, with all below them, that would let
+// a decision reach outside, each with what to do instead.
+var forbiddenInPure = map[string]string{
+	"os":                     "take the data",
+	"net":                    "use net/netip",
+	"syscall":                "take the data",
+	"golang.org/x/sys":       "take the data",
+	"github.com/vishvananda": "take the data",
+	"context":                "nothing here blocks",
+	"sync":                   "no goroutines",
+	"log":                    "return evidence",
+	"math/rand":              "deterministic",
+	"crypto/rand":            "deterministic",
+	"crypto/tls":             "take the data",
+	"k8s.io/client-go":       "it would reach the API",
+}
+
+// allowedInPure are exceptions from forbiddenInPure: values and their forms.
+var allowedInPure = []string{"net/netip", "net/url", "k8s.io/client-go/tools/clientcmd/api"}
+
+// clock are the functions of package time that ask or wait for the time.
+var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
 // onlyImporter names packages that have exactly one adapter.
 var onlyImporter = map[string][]string{
@@ -90,13 +109,15 @@ var onlyImporter = map[string][]string{
 
 type goPackage struct {
 	ImportPath string
+	Dir        string
+	GoFiles    []string
 	Imports    []string
 	Deps       []string
 }
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps=false", "-json=ImportPath,Imports,Deps", module+"...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps=false", "-json=ImportPath,Dir,GoFiles,Imports,Deps", module+"...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -131,24 +152,141 @@ func TestEveryPackageHasALayer(t *testing.T) {
 	}
 }
 
-func TestPurePackagesReachNothingOutside(t *testing.T) {
-	for _, p := range listPackages(t) {
-		rel := strings.TrimPrefix(p.ImportPath, module)
-		if l, ok := layerOf(p.ImportPath); !ok || l != pure || slices.Contains(generators, rel) {
-			continue
+// within reports whether an import path is that of a folder or lies below it.
+func within(importPath, folder string) bool {
+	return importPath == folder || strings.HasPrefix(importPath, folder+"/")
+}
+
+// purePackages lists the packages that decide.
+func purePackages(t *testing.T) []goPackage {
+	t.Helper()
+	return slices.DeleteFunc(listPackages(t), func(p goPackage) bool {
+		l, ok := layerOf(p.ImportPath)
+		return !ok || l != pure || slices.Contains(generators, strings.TrimPrefix(p.ImportPath, module))
+	})
+}
+
+// reaches returns why a pure package must not import another, or nothing.
+func reaches(imported string) string {
+	if slices.ContainsFunc(allowedInPure, func(folder string) bool { return within(imported, folder) }) {
+		return ""
+	}
+	for folder, instead := range forbiddenInPure {
+		if within(imported, folder) {
+			return instead
 		}
+	}
+	return ""
+}
+
+func TestPurePackagesReachNothingOutside(t *testing.T) {
+	for _, p := range purePackages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module)
 		for _, imported := range p.Imports {
-			if instead, bad := forbiddenInPure[imported]; bad {
+			if instead := reaches(imported); instead != "" {
 				t.Errorf("%s imports %s: %s", rel, imported, instead)
-			}
-			if strings.HasPrefix(imported, "k8s.io/client-go/") && !strings.HasPrefix(imported, "k8s.io/client-go/tools/clientcmd/api") {
-				t.Errorf("%s imports %s: it would reach the API", rel, imported)
 			}
 		}
 		for _, dep := range p.Deps {
 			if l, ok := layerOf(dep); strings.HasPrefix(dep, module) && (!ok || l != pure) {
 				t.Errorf("%s depends on %s, which is not pure", rel, strings.TrimPrefix(dep, module))
 			}
+		}
+	}
+}
+
+func TestTheCheckOfImportsNoticesWhatReachesOutside(t *testing.T) {
+	for imported, bad := range map[string]bool{
+		"os": true, "os/user": true, "net": true, "net/http": true, "net/netip": false, "net/url": false, "sync/atomic": true,
+		"log/slog": true, "math/rand/v2": true, "math/bits": false, "osmosis": false, "time": false,
+		"k8s.io/client-go/rest": true, "k8s.io/client-go/tools/clientcmd/api/v1": false,
+	} {
+		if got := reaches(imported) != ""; got != bad {
+			t.Errorf("%s: forbidden is %v, want %v", imported, got, bad)
+		}
+	}
+}
+
+func TestPurePackagesDoNotAskTheClock(t *testing.T) {
+	for _, p := range purePackages(t) {
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, function := range clockCalls(file) {
+				t.Errorf("%s/%s uses time.%s: take the time as an argument", strings.TrimPrefix(p.ImportPath, module), name, function)
+			}
+		}
+	}
+}
+
+// clockCalls lists the functions of the clock that a file names.
+func clockCalls(file *ast.File) []string {
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(clock, s.Sel.Name) {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
+				found = append(found, s.Sel.Name)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func TestTheCheckOfTheClockNoticesIt(t *testing.T) {
+	const text = `package p
+import "time"
+var asked = time.Now
+func f(now time.Time) time.Duration { return time.Until(now.Add(time.Second)) }`
+	file, err := parser.ParseFile(token.NewFileSet(), "p.go", text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := clockCalls(file); !slices.Equal(got, []string{"Now", "Until"}) {
+		t.Errorf("found %v", got)
+	}
+}
+
+// rank is a pure package's place in pureOrder, -1 if it has none.
+func rank(importPath string) int {
+	return slices.IndexFunc(pureOrder, func(folder string) bool { return within(strings.TrimPrefix(importPath, module), folder) })
+}
+
+func TestDataFlowsOneWayAmongPurePackages(t *testing.T) {
+	for _, p := range purePackages(t) {
+		from := rank(p.ImportPath)
+		if from < 0 {
+			t.Errorf("%s has no place in pureOrder", p.ImportPath)
+		}
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, module) && rank(imported) > from {
+				t.Errorf("%s imports %s, which comes after it", strings.TrimPrefix(p.ImportPath, module), strings.TrimPrefix(imported, module))
+			}
+		}
+	}
+}
+
+// rows are the first words of the layers' rows in docs/ARCHITECTURE.md.
+var rows = map[layer]string{
+	pure: "| pure |", effect: "| effects |", loop: "| loops |", lab: "| lab |", person: "| person |", binary: "| binaries |",
+}
+
+func TestTheDocumentNamesEveryPackageInItsLayer(t *testing.T) {
+	text, err := os.ReadFile("../../docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, l := range layers {
+		i := strings.Index(string(text), rows[l])
+		if i < 0 {
+			t.Fatalf("the table has no row %q", rows[l])
+		}
+		row, _, _ := strings.Cut(string(text)[i:], "\n")
+		name := strings.TrimPrefix(folder, "internal/")
+		if !strings.Contains(row, "`"+name+"`") && !strings.Contains(row, "`"+name+"/*`") {
+			t.Errorf("%s is not in the row %q of docs/ARCHITECTURE.md", name, rows[l])
 		}
 	}
 }
