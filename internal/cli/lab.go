@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -56,8 +57,9 @@ func envOr(key, fallback string) string {
 	return fallback
 }
 
-// openLab opens a lab and makes sure that its daemon runs.
-func openLab(cmd *cobra.Command, name string) (*lab.Lab, *lab.Client, error) {
+// openLab opens a lab that has the hosts that are meant, and makes sure that
+// its daemon runs.
+func openLab(cmd *cobra.Command, name string, hosts ...string) (*lab.Lab, *lab.Client, error) {
 	if err := needRoot(); err != nil {
 		return nil, nil, err
 	}
@@ -65,8 +67,22 @@ func openLab(cmd *cobra.Command, name string) (*lab.Lab, *lab.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, h := range hosts {
+		if _, err := hostOf(b, h); err != nil {
+			return nil, nil, err
+		}
+	}
 	c, err := b.EnsureDaemon(cmd.Context(), lab.SelfLauncher)
 	return b, c, err
+}
+
+// hostOf returns the host of a lab that a person named.
+func hostOf(b *lab.Lab, name string) (lab.Host, error) {
+	h, ok := b.Layout.Host(name)
+	if !ok {
+		return h, &UsageError{Err: fmt.Errorf("host %q: lab %s has no such host (see 'holdfast lab status')", name, b.Layout.Spec.Name)}
+	}
+	return h, nil
 }
 
 func needRoot() error {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -63,13 +62,16 @@ func newLabLogs(streams Streams, name *string) *cobra.Command {
 }
 
 func execOnHost(ctx context.Context, streams Streams, name, hostName string, line []string) error {
+	if err := needRoot(); err != nil {
+		return err
+	}
 	b, err := lab.Open(labRoot(), name)
 	if err != nil {
 		return err
 	}
-	h, ok := b.Layout.Host(hostName)
-	if !ok {
-		return &UsageError{Err: fmt.Errorf("host %q: lab %s has no such host (see 'holdfast lab status')", hostName, name)}
+	h, err := hostOf(b, hostName)
+	if err != nil {
+		return err
 	}
 	return b.Exec(ctx, h, line, lab.ExecStreams{In: streams.In, Out: streams.Out, Err: streams.Err, TTY: isTerminal(streams.In) && isTerminal(streams.Out)})
 }

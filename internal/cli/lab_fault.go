@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -127,7 +128,7 @@ func injectFault(cmd *cobra.Command, streams Streams, name string, f lab.Fault) 
 	if err := f.Check(); err != nil {
 		return &UsageError{Err: err}
 	}
-	_, c, err := openLab(cmd, name)
+	_, c, err := openLab(cmd, name, f.Host)
 	if err != nil {
 		return err
 	}
@@ -150,18 +151,34 @@ func newLabFaultClear(streams Streams, name *string) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r.Kind = lab.FaultKind(kind)
-			_, c, err := openLab(cmd, *name)
-			if err != nil {
-				return err
-			}
-			done, err := c.Clear(cmd.Context(), r)
-			for _, f := range done {
-				_, _ = fmt.Fprintf(streams.Err, "cleared: %s\n", f)
-			}
-			return err
+			return clearFaults(cmd, streams, *name, r)
 		},
 	}
 	cmd.Flags().StringVar(&r.Host, "host", "", "only faults of this host")
 	cmd.Flags().StringVar(&kind, "kind", "", "only faults of this kind")
 	return cmd
+}
+
+// clearFaults undoes faults. A host or a kind that is not is a mistake, and
+// not a reason to undo nothing.
+func clearFaults(cmd *cobra.Command, streams Streams, name string, r lab.ClearRequest) error {
+	if r.Kind != "" && !slices.Contains(lab.FaultKinds(), r.Kind) {
+		return &UsageError{Err: fmt.Errorf("fault %q: there is no such fault", r.Kind)}
+	}
+	var hosts []string
+	if r.Host != "" {
+		hosts = append(hosts, r.Host)
+	}
+	_, c, err := openLab(cmd, name, hosts...)
+	if err != nil {
+		return err
+	}
+	done, err := c.Clear(cmd.Context(), r)
+	for _, f := range done {
+		_, _ = fmt.Fprintf(streams.Err, "cleared: %s\n", f)
+	}
+	if err == nil && len(done) == 0 {
+		_, err = fmt.Fprintln(streams.Err, "no such fault is in force")
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,10 @@ const powerActions = `  on        press the power button of a host that is off
   ac-loss   no mains power: host and BMC are gone
   ac-back   mains power is back; the host stays off`
 
+var powerActionNames = []lab.PowerAction{
+	lab.ActionOn, lab.ActionCut, lab.ActionReset, lab.ActionShutdown, lab.ActionACLoss, lab.ActionACBack,
+}
+
 func newLabPower(streams Streams, name *string) *cobra.Command {
 	bmc := false
 	cmd := &cobra.Command{
@@ -31,13 +36,16 @@ the host's BMC over the fencing network.`,
   holdfast lab power --bmc cp-2 ForceRestart`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, c, err := openLab(cmd, *name)
+			if !bmc && !slices.Contains(powerActionNames, lab.PowerAction(args[1])) {
+				return &UsageError{Err: fmt.Errorf("action %q: there is no such action\nsee 'holdfast lab power --help'", args[1])}
+			}
+			b, c, err := openLab(cmd, *name, args[0])
 			if err != nil {
 				return err
 			}
-			h, ok := b.Layout.Host(args[0])
-			if !ok {
-				return &UsageError{Err: fmt.Errorf("host %q: lab %s has no such host (see 'holdfast lab status')", args[0], *name)}
+			h, err := hostOf(b, args[0])
+			if err != nil {
+				return err
 			}
 			if bmc {
 				return b.Reset(cmd.Context(), h, redfish.ResetType(args[1]))

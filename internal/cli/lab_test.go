@@ -2,7 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +50,8 @@ func TestAWrongLabCommandLineIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"lab fault slow-disk cp-1", "slow-disk: delay 0s: must be 1ms to 1m0s"},
 		{"lab fault bmc cp-1 polite", `no quirk is named "polite"`},
 		{"lab fault bmc cp-1 says=Maybe", "quirk says"},
+		{"lab fault clear --kind drip", `fault "drip": there is no such fault`},
+		{"lab power cp-1 onn", `action "onn": there is no such action`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
@@ -77,6 +82,28 @@ func TestWithoutALabTheCommandsSayWhereToLook(t *testing.T) {
 	}
 	if code, out, _ := runLabCLI(t, "lab", "list", "-o", "json"); code != ExitOK || strings.TrimSpace(out) != "[]" {
 		t.Errorf("lab list: exit %d, %q", code, out)
+	}
+}
+
+func TestAHostThatALabDoesNotHaveIsAMistakeOfTheLine(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: without it the commands say only that")
+	}
+	root := t.TempDir()
+	t.Setenv("HOLDFAST_LABS", root)
+	data, err := json.Marshal(lab.Options{Spec: lab.Spec{Name: defaultLab, ControlPlanes: 1}})
+	dir := filepath.Join(root, defaultLab)
+	if err := errors.Join(err, os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "lab.json"), data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"lab shell cp-9", "lab exec cp-9 -- true", "lab logs cp-9", "lab power cp-9 on", "lab power cp-9 On --bmc",
+		"lab fault power-cut cp-9", "lab fault clear --host cp-9",
+	} {
+		code, _, errs := runLabCLI(t, strings.Fields(line)...)
+		if code != ExitUsage || !strings.Contains(errs, `host "cp-9": lab default has no such host`) {
+			t.Errorf("%s: exit %d, %q", line, code, errs)
+		}
 	}
 }
 
