@@ -51,6 +51,14 @@ func isAddress(host string) bool {
 	return err == nil || host == "localhost"
 }
 
+// ReleaseByAddress reports whether the release's registry is named by its
+// address. It may then have no TLS: such a reference must hold the digest,
+// which tells whether what comes is the release.
+func (c *InstallConfig) ReleaseByAddress() bool {
+	host, _, _ := strings.Cut(c.ReleaseRegistry, "/")
+	return isAddress(hostOfRegistry(host))
+}
+
 // ReleaseAuth returns the part of the pull secret that opens the release's
 // registry, as an authentication file of its own; empty if there is none.
 func (c *InstallConfig) ReleaseAuth() Secret {

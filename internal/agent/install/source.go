@@ -33,7 +33,7 @@ func (r *run) openRelease(ctx context.Context) error {
 		return fmt.Errorf("no release at %s: put one there (the lab and an image of yours do), "+
 			"or name a registry as releaseRegistry in install-config.yaml", r.Release)
 	}
-	from := release.Remote{Ref: versioned(ref)}
+	from := release.Remote{Ref: versioned(ref), PlainHTTP: r.Site.Config.ReleaseByAddress()}
 	if r.Site.Config.AdditionalTrustBundle != "" {
 		from.CAFile = renderhost.TrustPath
 	}
