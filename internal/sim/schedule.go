@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
@@ -26,7 +27,7 @@ func Run(seed uint64, opt Options) Result {
 		storm, limit = storm*4, limit+4
 	}
 	w.limit = limit
-	for w.step = 0; w.step < storm && w.failure == nil; w.step++ {
+	for w.step = 0; w.step < storm && w.failure == nil && !w.ignored; w.step++ {
 		w.tick()
 		if w.faults < limit && w.rng.IntN(storm/(limit+1)+1) == 0 {
 			w.faults++
@@ -41,13 +42,13 @@ func Run(seed uint64, opt Options) Result {
 func (w *world) finish(seed uint64) Result {
 	w.mend()
 	r := Result{Seed: seed, Faults: w.faults}
-	for end := w.step + calmSteps; w.step < end && w.failure == nil && !r.Converged; w.step++ {
+	for end := w.step + calmSteps; w.step < end && w.failure == nil && !r.Converged && !w.ignored; w.step++ {
 		w.tick()
 		r.Converged = w.goal()
 	}
 	if w.failure == nil && !r.Converged {
-		r.Human = w.asksHuman()
-		if !r.Human || !w.lost && w.forced < 2 && !w.unusable() {
+		r.Human = w.asksHuman() || w.ignored
+		if !r.Human || !w.lost && w.forced < 2 && !w.unusable() && !w.ignored {
 			w.fail("I7", "both hosts are up, the network is whole, and two voters do not come back (%s; %s)", w.hosts[0].verdict.Rule, w.hosts[1].verdict.Rule)
 		}
 	}
@@ -65,10 +66,12 @@ func (w *world) asksHuman() bool {
 	return w.hosts[0].verdict.Action == state.EtcdAskHuman || w.hosts[1].verdict.Action == state.EtcdAskHuman
 }
 
-// unusable reports whether a copy was damaged while its peer, having meant to
-// leave, was not eligible: nobody may assume that the peer holds everything.
+// unusable reports whether a copy was destroyed in the very moment in which its
+// host's record, or the peer's, changed, so that nobody may assume any more
+// that the other copy holds everything.
 func (w *world) unusable() bool {
-	return w.destroyed && (w.hosts[0].verdict.Rule == "equal.unusable" || w.hosts[1].verdict.Rule == "equal.unusable")
+	racing := []string{"equal.unusable", "equal.no-record", "equal.peer-lost", "lead.no-copy"}
+	return w.destroyed && (slices.Contains(racing, w.hosts[0].verdict.Rule) || slices.Contains(racing, w.hosts[1].verdict.Rule))
 }
 
 // strike lets a fault come right at a step that matters.
@@ -384,7 +387,7 @@ func (w *world) breakBMC(i int) {
 // damage takes a copy, or a whole disk with the record on it.
 func (w *world) damage(i int) {
 	h := &w.hosts[i]
-	if w.destroyed || h.disk.copy != state.CopyWhole {
+	if w.destroyed || w.forced > 0 || h.disk.copy != state.CopyWhole { // a forced copy that is destroyed leaves the history that it replaced
 		return
 	}
 	w.destroyed = true

@@ -107,6 +107,10 @@ type world struct {
 	forced    int  // how often a person overrode the protocol
 	lying     bool // a BMC lies, which the protocol cannot survive
 	humans    bool // persons act in this schedule
+	// ignored is set where a host starts alone that must not before it has seen
+	// the one that a person forced: the person was told, and nothing else can
+	// prevent it.
+	ignored   bool
 	faults    int
 	limit     int // of faults
 	fences    int // since both hosts met

@@ -132,6 +132,11 @@ func (v *view) mayStart() bool {
 
 var peerLeadsRules = []rule{
 	{
+		"follow.overruled", "our record says that we went on alone, and a person decided for the peer",
+		"a person decided for the peer: this host must not start alone any more", state.EtcdWriteRecord,
+		func(v *view) bool { return v.own.State.Leads() && v.standIn() == 0 }, writeVoter,
+	},
+	{
 		"follow.stop", "the peer takes over, or its stand-in speaks, and our etcd runs",
 		"the peer takes over: this host must not meet its own stand-in", state.EtcdStop,
 		func(v *view) bool {
