@@ -60,13 +60,15 @@ func (c *InstallConfig) ReleaseByAddress() bool {
 }
 
 // ReleaseAuth returns the part of the pull secret that opens the release's
-// registry, as an authentication file of its own; empty if there is none.
+// registry, as an authentication file of its own; empty if there is none. A
+// registry that may have no TLS gets no account: anybody on the way could read
+// it, and the digest alone proves what comes.
 func (c *InstallConfig) ReleaseAuth() Secret {
 	host, _, ok := strings.Cut(c.ReleaseRegistry, "/")
 	var file struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
-	if !ok || c.PullSecret == "" || json.Unmarshal([]byte(c.PullSecret.Reveal()), &file) != nil {
+	if !ok || c.PullSecret == "" || c.ReleaseByAddress() || json.Unmarshal([]byte(c.PullSecret.Reveal()), &file) != nil {
 		return ""
 	}
 	auth, ok := file.Auths[host]

@@ -21,3 +21,17 @@ func TestOnlyARegistryNamedByItsAddressMayHaveNoTLS(t *testing.T) {
 		}
 	}
 }
+
+func TestARegistryThatMayHaveNoTLSGetsNoAccount(t *testing.T) {
+	const secret = `{"auths":{"10.0.0.9:5000":{"auth":"aHVzaDpodXNo"},"mirror.example.com":{"auth":"aHVzaDpodXNo"}}}`
+	for ref, want := range map[string]bool{
+		"10.0.0.9:5000/holdfast/release@sha256:00": false,
+		"mirror.example.com/holdfast/release:1.0":  true,
+		"other.example.com/holdfast/release:1.0":   false,
+	} {
+		c := InstallConfig{ReleaseRegistry: ref, PullSecret: secret}
+		if got := c.ReleaseAuth() != ""; got != want {
+			t.Errorf("%s: account handed on %t, want %t", ref, got, want)
+		}
+	}
+}
