@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/apply"
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/plan"
 )
 
@@ -82,7 +83,7 @@ func runApply(ctx context.Context, streams command.Streams, flags applyFlags) er
 	req := apply.Request{
 		Config: raw, FirstBoot: flags.firstBoot, Start: flags.start, DryRun: flags.dryRun, SkipPackages: flags.skipPackages,
 		Fetch: &apply.Fetcher{
-			Wait: flags.wait, Now: time.Now, Sleep: sleep,
+			Wait: flags.wait, Now: time.Now, Sleep: host.Sleep,
 			Say: func(line string) { _, _ = fmt.Fprintln(streams.Err, line) },
 		},
 	}
@@ -111,17 +112,6 @@ func readIgnition(stdin io.Reader, source string) ([]byte, error) {
 		}})
 	default:
 		return os.ReadFile(source)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/installation"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -73,7 +74,7 @@ func (w *Waiter) Wait(ctx context.Context, goal installation.Goal, s *site.Site,
 		if since >= timeout {
 			return o, ErrTimeout
 		}
-		if err := pause(ctx, min(waitEvery, timeout-since)); err != nil {
+		if err := host.Sleep(ctx, min(waitEvery, timeout-since)); err != nil {
 			return o, err
 		}
 	}
@@ -94,17 +95,6 @@ func (w *Waiter) look(ctx context.Context, o *Outcome) map[string]string {
 		return nil // no API yet: the hosts say why
 	}
 	return marks
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // ConfigServers returns the addresses, HOST:PORT, at which the site's

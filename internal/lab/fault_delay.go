@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // relay carries the frames between a host's switch port and the bridge, each
@@ -164,7 +166,7 @@ func (r *relay) carry(from, to *os.File) {
 	for {
 		n, err := from.Read(buf)
 		if err != nil {
-			if pause(r.ctx, portPause) != nil {
+			if host.Sleep(r.ctx, portPause) != nil {
 				return
 			}
 			continue // the port was down and may be back
@@ -178,7 +180,7 @@ func (r *relay) carry(from, to *os.File) {
 
 func (r *relay) deliver(queue <-chan frame, to *os.File) {
 	for f := range queue {
-		if pause(r.ctx, time.Until(f.due)) != nil {
+		if host.Sleep(r.ctx, time.Until(f.due)) != nil {
 			return
 		}
 		_, _ = to.Write(f.data) // a frame for a dead port is lost

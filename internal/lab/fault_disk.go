@@ -141,11 +141,11 @@ func (s *staller) run(ctx context.Context, f *os.File, stall time.Duration) {
 	defer func() { _ = f.Close() }()
 	for {
 		frozen := unix.IoctlSetInt(int(f.Fd()), ioctlFreeze, 0) == nil
-		ended := pause(ctx, stall) != nil
+		ended := host.Sleep(ctx, stall) != nil
 		if frozen {
 			_ = unix.IoctlSetInt(int(f.Fd()), ioctlThaw, 0)
 		}
-		if ended || pause(ctx, breath) != nil {
+		if ended || host.Sleep(ctx, breath) != nil {
 			return
 		}
 	}

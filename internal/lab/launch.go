@@ -61,7 +61,7 @@ func (b *Lab) awaitDaemon(ctx context.Context, c *Client, started processID) err
 		if !dead && !started.running() {
 			dead, end = true, time.Now().Add(rivalPatience)
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (b *Lab) endDaemon(ctx context.Context) error {
 		if gone, err := b.signalDaemon(sig); gone || err != nil {
 			return err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/host"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -77,7 +79,7 @@ func waitLock(ctx context.Context, path string) (release func(), err error) {
 		if !errors.Is(err, errLocked) {
 			return release, err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

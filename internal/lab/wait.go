@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/host"
+
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -108,7 +110,7 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 		if time.Since(answered) > daemonPatience {
 			return fmt.Errorf("the lab daemon does not answer any more (%w): run 'holdfast lab up' again; its last words: %s", err, b.daemonWords())
 		}
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := host.Sleep(ctx, pollEvery); err != nil {
 			return unfinished(last, timeout, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -56,7 +57,7 @@ func (r *run) findAddresses(ctx context.Context) error {
 			said = err.Error()
 			r.logf("waiting: %s", said)
 		}
-		if err := sleep(ctx, time.Second); err != nil {
+		if err := host.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -64,15 +65,4 @@ func (r *run) findAddresses(ctx context.Context) error {
 
 func (r *run) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format+"\n", args...)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -24,7 +25,7 @@ func (r *run) followNodes(ctx context.Context) {
 		if ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) {
 			r.logf("watch nodes: %v", err)
 		}
-		_ = sleep(ctx, time.Second) // the loop looks at the context itself
+		_ = host.Sleep(ctx, time.Second) // the loop looks at the context itself
 	}
 }
 

@@ -157,7 +157,7 @@ func (r *run) persist(ctx context.Context, s step) error {
 		if err == nil {
 			return nil
 		}
-		if err := sleep(ctx, retryAfter); err != nil {
+		if err := host.Sleep(ctx, retryAfter); err != nil {
 			return err
 		}
 		r.start(s.name)
@@ -206,20 +206,9 @@ func (r *run) poll(ctx context.Context, interval time.Duration, ready func(conte
 			waiting = err.Error()
 		}
 		r.wait(waiting)
-		if err := sleep(ctx, interval); err != nil {
+		if err := host.Sleep(ctx, interval); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/site"
 )
 
@@ -114,7 +115,7 @@ func (r *reporter) flush(ctx context.Context, data []byte) {
 	ctx, cancel := context.WithTimeout(ctx, reportLast)
 	defer cancel()
 	for r.send(ctx, data) != nil {
-		if sleep(ctx, retryAfter) != nil {
+		if host.Sleep(ctx, retryAfter) != nil {
 			return
 		}
 	}

@@ -1,12 +1,12 @@
-package lab
+package host
 
 import (
 	"context"
 	"time"
 )
 
-// pause waits, or returns the cause of the context's end.
-func pause(ctx context.Context, d time.Duration) error {
+// Sleep waits, or returns the cause of the context's end if that comes first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
