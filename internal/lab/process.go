@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // processID names one process for good: a pid is used again, a pid with its

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
-
 	"github.com/holdfast/holdfast/internal/state"
 )
 
