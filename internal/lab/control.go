@@ -68,7 +68,11 @@ type ClearRequest struct {
 }
 
 // Client talks to the daemon of a lab.
-type Client struct{ http *http.Client }
+type Client struct {
+	http *http.Client
+	// patience bounds a question that only reads.
+	patience time.Duration
+}
 
 // NewClient returns a client for the lab's daemon, which may not be running.
 func NewClient(b *Lab) *Client {
@@ -79,11 +83,14 @@ func NewClient(b *Lab) *Client {
 		},
 		DisableKeepAlives: true,
 	}
-	return &Client{http: &http.Client{Transport: transport}}
+	return &Client{http: &http.Client{Transport: transport}, patience: daemonPatience}
 }
 
-// Status returns what the daemon knows.
+// Status returns what the daemon knows. It does not wait for ever: a daemon may
+// hang at a host.
 func (c *Client) Status(ctx context.Context) (DaemonStatus, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, fmt.Errorf("no answer within %s", c.patience))
+	defer cancel()
 	var st DaemonStatus
 	return st, c.call(ctx, http.MethodGet, "/status", nil, &st)
 }
@@ -123,6 +130,9 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
 		return fmt.Errorf("ask the lab daemon: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()

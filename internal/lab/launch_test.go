@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,20 @@ func TestAWaitEndsWhenTheDaemonIsSilent(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 	})
+}
+
+func TestADaemonThatHangsIsNotWaitedForForEver(t *testing.T) {
+	b := &Lab{Dir: t.TempDir()}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", b.file(socketFile)) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	c := NewClient(b)
+	c.patience = 20 * time.Millisecond
+	if _, err := c.Status(t.Context()); err == nil || err.Error() != "ask the lab daemon: no answer within 20ms" {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestNoDaemonIsEndedAtOnce(t *testing.T) {

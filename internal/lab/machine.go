@@ -113,8 +113,13 @@ func (m *machine) boot(ctx context.Context) error {
 	return m.watchInit(ctx)
 }
 
+// settlePatience is how long podman may take to notice that a host ended.
+const settlePatience = 30 * time.Second
+
 // settle waits until podman has noticed that the host ended.
 func settle(ctx context.Context, h Host) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, settlePatience, errors.New("podman does not notice that the host ended"))
+	defer cancel()
 	st, err := inspect(ctx, h)
 	if err != nil || !st.Running {
 		return err

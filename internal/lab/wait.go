@@ -97,7 +97,7 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 	watch := &bootWatch{next: map[string]time.Time{}, words: map[string]string{}}
 	var last []HostProgress
 	for answered := start; ; {
-		hosts, err := b.lookAtHosts(ctx, c)
+		hosts, err := b.Progress(ctx, c)
 		if err == nil {
 			answered, last = time.Now(), hosts
 			watch.look(ctx, hosts, time.Now())
@@ -113,13 +113,6 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 			return unfinished(last, timeout, err)
 		}
 	}
-}
-
-// lookAtHosts is Progress that takes no longer than a daemon may be silent.
-func (b *Lab) lookAtHosts(ctx context.Context, c *Client) ([]HostProgress, error) {
-	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
-	defer cancel()
-	return b.Progress(ctx, c)
 }
 
 func complete(hosts []HostProgress) bool {
