@@ -93,7 +93,7 @@ var equalRules = []rule{
 		"the peer cannot act: the take-over is recorded before it begins", state.EtcdWriteRecord,
 		func(v *view) bool {
 			return v.selfVoter() && v.voters == 2 &&
-				(v.in(state.EtcdPair) && (v.yielded() || v.renounced()) || v.in(state.EtcdDeparting, state.EtcdVoter) && v.yielded())
+				(v.in(state.EtcdPair) && v.mayGoOn() && (v.yielded() || v.renounced()) || v.in(state.EtcdDeparting, state.EtcdVoter) && v.yielded())
 		}, writeTakingOver,
 	},
 	{

@@ -158,7 +158,7 @@ func Hears(s state.EtcdSnapshot) bool {
 
 // yielded reports whether the peer gave up the copy that the membership lists.
 func (v *view) yielded() bool {
-	return v.said && v.otherVoter() && v.peer.Record.Yields == v.other.ID
+	return v.peerIn(state.EtcdDeparting) && v.otherVoter() && v.peer.Record.Yields == v.other.ID
 }
 
 // renounced reports whether the peer holds another member id than the one that

@@ -1,0 +1,256 @@
+package etcdmember
+
+import (
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// The second formulation of the protocol: what may be done at all, said as
+// dumbly as possible and without looking at the first. Every combination of
+// the facts below is tried against it.
+
+var allStates = []state.EtcdState{
+	state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdPair,
+	state.EtcdTakingOver, state.EtcdSole, state.EtcdDeparting,
+}
+
+var tri = []state.Fact[bool]{{}, state.Known(false), state.Known(true)}
+
+// proved says whether anything proves that the peer cannot act.
+func dumbProof(s state.EtcdSnapshot) bool {
+	if !s.Pacemaker.Contact.Known {
+		return false
+	}
+	if !s.Pacemaker.Contact.Value {
+		f, h := s.Proofs.Fenced, s.Proofs.Human
+		return f.Known && f.Value.State == "Off" && f.Value.Boot == s.Boot && f.Value.At > s.Pacemaker.Joined ||
+			h.Known && h.Value.Boot == s.Boot && h.Value.At > s.Pacemaker.Joined
+	}
+	p := s.Statement
+	if !p.Known || p.Value.Ring != s.Pacemaker.Ring {
+		return false
+	}
+	stopped := p.Value.Running.Known && !p.Value.Running.Value
+	waits := s.Record.Value.State == state.EtcdTakingOver && stopped && p.Value.SeenSeq >= s.Record.Value.Seq
+	yields := p.Value.Record.Yields == 0xb
+	renounces := stopped && p.Value.Record.State == state.EtcdLearner && p.Value.Record.Member != 0xb
+	return waits || yields || renounces
+}
+
+// dumbEligible says whether the record may go on without the peer.
+func dumbEligible(s state.EtcdSnapshot) bool {
+	heard := s.Proofs.Heard == s.Boot
+	if p := s.Statement; p.Known && s.Pacemaker.Contact.Known && s.Pacemaker.Contact.Value && p.Value.Ring == s.Pacemaker.Ring {
+		heard = heard || slices.Contains([]state.EtcdState{state.EtcdPair, state.EtcdVoter, state.EtcdDeparting}, p.Value.Record.State)
+	}
+	forced := s.Proofs.Human.Known && s.Proofs.Human.Value.Force && dumbProof(s)
+	yielded := s.Statement.Value.Record.Yields == 0xb
+	switch s.Record.Value.State {
+	case state.EtcdSole, state.EtcdTakingOver:
+		return true
+	case state.EtcdPair:
+		return heard || forced
+	case state.EtcdVoter, state.EtcdDeparting:
+		return forced || yielded && dumbProof(s)
+	default:
+		return false
+	}
+}
+
+// forbidden returns why a verdict must not be given, or nothing.
+func forbidden(s state.EtcdSnapshot, v state.EtcdVerdict) string {
+	r := s.Record.Value
+	counts := s.Statement.Known && s.Pacemaker.Contact.Known && s.Pacemaker.Contact.Value && s.Statement.Value.Ring == s.Pacemaker.Ring
+	acts := !slices.Contains([]state.EtcdAction{state.EtcdWait, state.EtcdIdle, state.EtcdAskHuman}, v.Action)
+	unknown := !s.Local.Running.Known || !s.Pacemaker.Contact.Known || !s.Record.Known
+	inert := s.Pacemaker.Inert.Value
+	switch {
+	case unknown && acts:
+		return "something is unknown, and it acts"
+	case v.Action == state.EtcdStartStandIn && (r.State != state.EtcdTakingOver || !dumbProof(s)):
+		return "a stand-in without a record or a proof"
+	case v.Record != nil && v.Record.State == state.EtcdTakingOver && r.State != state.EtcdSole && !dumbProof(s):
+		return "a take-over without a proof"
+	case v.Record != nil && v.Record.State == state.EtcdTakingOver && !dumbEligible(s):
+		return "a take-over by a copy that may lack writes"
+	case v.Record != nil && v.Record.State == state.EtcdTakingOver && v.Record.Forced.Who == "" && r.State != state.EtcdSole && s.Proofs.Heard != s.Boot && !counts:
+		return "a take-over that was neither heard nor marked as forced"
+	case v.Action == state.EtcdGrantQuorum && !(inert && r.State.Leads() && dumbProof(s)):
+		return "starts alone without the record or the proof"
+	case v.Action == state.EtcdStart && inert:
+		return "starts while inert"
+	case v.Action == state.EtcdStart && r.State == state.EtcdNone:
+		return "starts without a record"
+	case v.Action == state.EtcdStart && s.Data.Value.Copy == state.CopyDamaged:
+		return "starts from a damaged copy"
+	case v.Action == state.EtcdStart && counts && s.Statement.Value.Record.State == state.EtcdTakingOver && (!r.State.Leads() || r.Forced.Who == ""):
+		return "starts while its peer takes over"
+	case v.Action == state.EtcdEmpty && !emptiable(s, counts):
+		return "empties a copy that may be the newest"
+	case v.Record != nil && v.Record.State == state.EtcdPair:
+		return "becomes pair without a marker" // no marker is among the facts
+	case v.Record != nil && v.Record.Seq != r.Seq+1:
+		return "the record's number does not follow"
+	}
+	return ""
+}
+
+// emptiable says whether the copy was given up in the record, and a living
+// cluster that leads does not list it.
+func emptiable(s state.EtcdSnapshot, counts bool) bool {
+	p := s.Statement.Value
+	listed := slices.ContainsFunc(p.Members.Value, func(m state.EtcdMember) bool { return m.ID == s.Data.Value.Member })
+	return counts && s.Record.Value.Member == 0 && s.Record.Value.State == state.EtcdLearner &&
+		p.Record.State == state.EtcdSole && p.Leads && p.Members.Known && (!listed || s.Data.Value.Copy != state.CopyWhole)
+}
+
+type dimension func(s *state.EtcdSnapshot, n int) bool // false: there is no n-th value
+
+func enumerate(s state.EtcdSnapshot, dims []dimension, visit func(state.EtcdSnapshot)) {
+	if len(dims) == 0 {
+		visit(s)
+		return
+	}
+	for n := 0; ; n++ {
+		next := s
+		if !dims[0](&next, n) {
+			return
+		}
+		enumerate(next, dims[1:], visit)
+	}
+}
+
+func pick[T any](values []T, set func(*state.EtcdSnapshot, T)) dimension {
+	return func(s *state.EtcdSnapshot, n int) bool {
+		if n >= len(values) {
+			return false
+		}
+		set(s, values[n])
+		return true
+	}
+}
+
+func dimensions() []dimension {
+	facts := []state.Fact[state.EtcdFenced]{{}, host(fenced).Proofs.Fenced, state.Known(state.EtcdFenced{Target: "beta", State: "Off", Boot: "boot-2", At: time.Second}), state.Known(state.EtcdFenced{Target: "beta", State: "PoweringOff", Boot: "boot-2", At: time.Hour})}
+	return []dimension{
+		pick(allStates, func(s *state.EtcdSnapshot, v state.EtcdState) { own(v)(s) }),
+		pick([]bool{false, true}, func(s *state.EtcdSnapshot, v bool) {
+			if v {
+				s.Record.Value.Member = 0
+			}
+		}),
+		pick(append(slices.Clone(allStates), ""), func(s *state.EtcdSnapshot, v state.EtcdState) {
+			if v == "" {
+				s.Statement.Value.Ring--
+				return
+			}
+			peer(v)(s)
+		}),
+		pick(tri, func(s *state.EtcdSnapshot, v state.Fact[bool]) { s.Local.Running = v }),
+		pick(tri, func(s *state.EtcdSnapshot, v state.Fact[bool]) { s.Pacemaker.Contact = v }),
+		pick(tri, func(s *state.EtcdSnapshot, v state.Fact[bool]) { s.Statement.Value.Running = v }),
+		pick([]bool{false, true}, func(s *state.EtcdSnapshot, v bool) {
+			if s.Pacemaker.Inert = state.Known(v); v {
+				s.Pacemaker.Contact = state.Known(false)
+			}
+		}),
+		pick(facts, func(s *state.EtcdSnapshot, v state.Fact[state.EtcdFenced]) { s.Proofs.Fenced = v }),
+		pick([]func(*state.EtcdSnapshot){func(*state.EtcdSnapshot) {}, confirms, forces}, func(s *state.EtcdSnapshot, f func(*state.EtcdSnapshot)) { f(s) }),
+		pick([]string{"", "boot-2"}, func(s *state.EtcdSnapshot, v string) { s.Proofs.Heard = v }),
+		pick([]state.CopyState{state.CopyNone, state.CopyWhole, state.CopyDamaged}, func(s *state.EtcdSnapshot, v state.CopyState) { s.Data.Value.Copy = v }),
+		pick([]state.MemberID{0, 0xa, 0xb}, func(s *state.EtcdSnapshot, v state.MemberID) { s.Local.Leader = state.Known(v) }),
+		pick([]uint64{3, 4}, func(s *state.EtcdSnapshot, v uint64) { s.Statement.Value.SeenSeq = v }),
+		pick([]state.MemberID{0, 0xb}, func(s *state.EtcdSnapshot, v state.MemberID) { s.Statement.Value.Record.Yields = v }),
+		pick([]bool{false, true}, func(s *state.EtcdSnapshot, v bool) {
+			if v {
+				s.Statement.Value.Members = state.Known([]state.EtcdMember{{ID: 0xb, Name: "beta"}})
+				s.Statement.Value.Leads = true
+			}
+		}),
+	}
+}
+
+var full = flag.Bool("full", false, "try all of the ten million snapshots, not a sample of them")
+
+// sample visits seeded picks, since all of them take a minute.
+func sample(dims []dimension, count int, visit func(state.EtcdSnapshot)) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range count {
+		s := host()
+		for _, d := range dims {
+			for !d(&s, rng.IntN(8)) {
+			}
+		}
+		visit(s)
+	}
+}
+
+// TestEveryCombinationOfFacts tries a sample of the combinations, all of them
+// with -full.
+func TestEveryCombinationOfFacts(t *testing.T) {
+	n, acted := 0, map[state.EtcdAction]int{}
+	visit := func(s state.EtcdSnapshot) {
+		n++
+		v := Decide(s)
+		acted[v.Action]++
+		if why := forbidden(s, v); why != "" && !t.Failed() {
+			t.Errorf("%s: %s (%s)\nevidence: %q\n%+v", why, v.Action, v.Rule, v.Evidence, s)
+		}
+	}
+	if *full {
+		enumerate(host(), dimensions(), visit)
+	} else {
+		sample(dimensions(), 300_000, visit)
+	}
+	for _, a := range []state.EtcdAction{state.EtcdStart, state.EtcdStartStandIn, state.EtcdWriteRecord, state.EtcdGrantQuorum, state.EtcdEmpty} {
+		if acted[a] == 0 {
+			t.Errorf("none of %d snapshots led to %s: the enumeration misses it", n, a)
+		}
+	}
+	t.Logf("%d snapshots: %v", n, acted)
+}
+
+// TestTwoHostsThatSeeEachOther looks at both sides of one truth.
+func TestTwoHostsThatSeeEachOther(t *testing.T) {
+	for _, a := range allStates {
+		for _, b := range allStates {
+			for forced := range 4 {
+				one, two := mirror(a, b, forced)
+				x, y := Decide(one), Decide(two)
+				starts := func(v state.EtcdVerdict) bool { return v.Action == state.EtcdStart }
+				if a.Leads() && b.Leads() && (forced == 0 || forced == 3) && (x.Rule != "two-histories" || y.Rule != "two-histories") {
+					t.Errorf("%s and %s, forced %d: %s, %s", a, b, forced, x.Rule, y.Rule)
+				}
+				if a.Leads() != b.Leads() && starts(x) && starts(y) {
+					t.Errorf("%s and %s both start", a, b)
+				}
+				if x.Action == state.EtcdEmpty || y.Action == state.EtcdEmpty {
+					t.Errorf("%s and %s: a copy is emptied at once", a, b)
+				}
+			}
+		}
+	}
+}
+
+func mirror(a, b state.EtcdState, forced int) (state.EtcdSnapshot, state.EtcdSnapshot) {
+	one, two := host(stopped, own(a)), host(stopped, own(b))
+	two.Host, two.Peer = "beta", "alpha"
+	if two.Record.Value.Member != 0 {
+		two.Record.Value.Member = 0xb
+	}
+	two.Data.Value.Member = 0xb
+	if forced&1 != 0 {
+		one.Record.Value.Forced.Who = "ops"
+	}
+	if forced&2 != 0 {
+		two.Record.Value.Forced.Who = "ops"
+	}
+	x, y := Statement(one), Statement(two)
+	one.Statement, two.Statement = state.Known(y), state.Known(x)
+	return one, two
+}
