@@ -182,7 +182,8 @@ func (d *distribution) update(ctx context.Context) error {
 	if err := host.WriteFileAtomic(filepath.Join(d.dir, "status"), nil, 0o644); err != nil {
 		return err
 	}
-	if err := host.WriteFileAtomic(filepath.Join(d.dir, "sources.list.d", "distribution.sources"), []byte(d.sources), 0o644); err != nil {
+	// A source may name an account of the mirror.
+	if err := host.WriteFileAtomic(filepath.Join(d.dir, "sources.list.d", "distribution.sources"), []byte(d.sources), 0o600); err != nil {
 		return err
 	}
 	if err := d.apt(ctx, append(d.args("/nonexistent"), "update")...); err != nil {

@@ -3,6 +3,7 @@ package release
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,6 +77,19 @@ func TestTheDistributionIsNamedByOSRelease(t *testing.T) {
 		if got != want || (want == "") != (err != nil) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
+	}
+}
+
+func TestSourcesAreForTheirOwnerOnlyAndInNoError(t *testing.T) {
+	d := &distribution{dir: t.TempDir(), sources: "Types: deb\nURIs: https://clerk:hush@mirror.example.test\nSuites: x\nComponents: main\n"}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // apt is not to be asked
+	if err := d.update(ctx); err == nil || strings.Contains(err.Error(), "hush") {
+		t.Errorf("got %v", err)
+	}
+	info, err := os.Stat(filepath.Join(d.dir, "sources.list.d", "distribution.sources"))
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v (%v)", info.Mode(), err)
 	}
 }
 

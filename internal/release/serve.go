@@ -32,7 +32,7 @@ func (s *Store) Serve(ctx context.Context, listener net.Listener, files TLS) err
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	ended := make(chan error, 1)
 	go func() {
 		if files == (TLS{}) {
