@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAWaitEndsWhenTheDaemonIsSilent(t *testing.T) {
@@ -95,4 +97,27 @@ func TestADaemonThatIsStartingIsWaitedForAndEnded(t *testing.T) {
 	if id.running() {
 		t.Error("it still runs")
 	}
+}
+
+func TestTheEndOfAProcessIsWaitedForNotForEver(t *testing.T) {
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &initProcess{pid: cmd.Process.Pid, pidfd: fd}
+	defer p.close()
+	if p.endsWithin(20*time.Millisecond) || p.endsWithin(0) {
+		t.Error("a living process has ended")
+	}
+	if err := p.signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !p.endsWithin(time.Minute) {
+		t.Error("a killed process has not ended")
+	}
+	_ = cmd.Wait()
 }

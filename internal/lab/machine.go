@@ -209,6 +209,22 @@ func (m *machine) stopReboot() {
 	}
 }
 
+// cutPatience is how long a killed host may take to end. A disk that stalls
+// holds it up for as long as it stalls, at most maxDelay.
+const cutPatience = maxDelay + 30*time.Second
+
+// endsWithin reports whether the process ends in time.
+func (p *initProcess) endsWithin(d time.Duration) bool {
+	poll := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
+	for end := time.Now().Add(d); ; {
+		left := max(0, time.Until(end))
+		n, err := unix.Poll(poll, int(left.Milliseconds()))
+		if n > 0 || left == 0 || !errors.Is(err, unix.EINTR) {
+			return n > 0
+		}
+	}
+}
+
 // PowerOff cuts the power: the host's cables are dead before its processes
 // are, and it returns once nothing of the host runs or answers.
 func (m *machine) PowerOff(ctx context.Context) error {
@@ -222,7 +238,9 @@ func (m *machine) PowerOff(ctx context.Context) error {
 	if killErr := m.init.signal(unix.SIGKILL); killErr != nil {
 		return errors.Join(err, fmt.Errorf("kill host %s: %w", m.host.Name, killErr))
 	}
-	m.init.wait()
+	if !m.init.endsWithin(cutPatience) {
+		return errors.Join(err, fmt.Errorf("host %s does not end within %s: a process of it hangs in the kernel", m.host.Name, cutPatience))
+	}
 	m.log.Info("cut", "host", m.host.Name)
 	return errors.Join(err, m.ended(ctx))
 }
