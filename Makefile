@@ -6,6 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 LAB      ?= default
+SEEDS    ?= 100000
 HOLDFAST := _output/bin/holdfast
 
 .PHONY: help
@@ -31,7 +32,7 @@ lab-test: setup build release ## Bring up whole clusters of every shape and try 
 
 .PHONY: sim
 sim: ## Simulate two hosts under seeded faults (SEEDS=n)
-	@echo "The simulator comes with the two-node protocol; there is nothing to simulate yet."
+	go run ./internal/sim/run -seeds $(SEEDS)
 
 .PHONY: bench
 bench: setup build release ## Measure what the documents promise

@@ -198,7 +198,7 @@ func (w *world) act(i int) {
 		w.empty(i)
 	case state.EtcdGrantQuorum:
 		h.inert = false
-		if w.hosts[1-i].disk.record.Forced.Who != "" && h.disk.record.Forced.Who == "" {
+		if w.hosts[1-i].disk.record.Forced.Who != "" {
 			w.ignored = true
 		}
 		w.trace(i, "is granted quorum")

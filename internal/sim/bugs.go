@@ -17,6 +17,9 @@ type Bug struct {
 	// another project.
 	Origin string
 
+	// Seed is a schedule that finds it.
+	Seed uint64
+
 	snapshot      func(*world, int, *state.EtcdSnapshot)
 	verdict       func(*world, int, *state.EtcdSnapshot, *state.EtcdVerdict)
 	anyOrder      bool // attributes are taken in whatever order they come

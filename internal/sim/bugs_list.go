@@ -38,9 +38,8 @@ var rulesOut = []Bug{
 	{
 		Name: "noelig", What: "a voter is eligible as soon as it is promoted", Origin: "eligible by an acknowledged marker",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
-			if !state.Is(s.Pacemaker.Contact, true) {
-				claim(s, state.EtcdVoter, state.EtcdPair)
-				s.Proofs.Heard = s.Boot
+			if state.Is(s.Pacemaker.Contact, false) && s.Record.Value.State == state.EtcdVoter {
+				s.Record.Value.State, s.Proofs.Heard = state.EtcdPair, s.Boot
 			}
 		},
 	},
@@ -144,8 +143,10 @@ var historic = []Bug{
 	{
 		Name: "learner-recorded", What: "a learner is recorded as equal with the voter", Origin: "research 1.11-1: the index is the maximum of both",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
-			if state.Is(s.Pacemaker.Inert, true) || !state.Is(s.Pacemaker.Contact, true) {
-				claim(s, state.EtcdLearner, state.EtcdSole)
+			if state.Is(s.Pacemaker.Contact, false) && s.Record.Value.State == state.EtcdLearner && s.Record.Value.Member != 0 {
+				s.Record.Value.State = state.EtcdSole
+				voter := func(ms []state.EtcdMember) []state.EtcdMember { return []state.EtcdMember{{ID: s.Record.Value.Member}} }
+				s.Data.Value.Members, s.Local.Members.Value = voter(s.Data.Value.Members), voter(s.Local.Members.Value)
 			}
 		},
 	},

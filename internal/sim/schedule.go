@@ -191,6 +191,10 @@ func (w *world) agent(i int) {
 	case !h.power:
 	case h.pending == nil:
 		w.observe(i)
+		if w.rng.IntN(64) == 0 && !w.calm { // the agent hangs before its step
+			h.stalled = w.now + time.Duration(w.rng.IntN(int(40*time.Second)))
+		}
+	case h.stalled > w.now:
 	case w.rng.IntN(64) == 0 && !w.calm: // the agent is killed between its decision and its step
 		h.pending = nil
 	default:

@@ -77,6 +77,7 @@ type host struct {
 	leavingAt   time.Duration
 
 	pending *state.EtcdVerdict // decided, not yet done
+	stalled time.Duration      // until then its step does not come
 	verdict state.EtcdVerdict
 	wall    time.Duration // how wrong its clock is
 }
@@ -241,6 +242,7 @@ func (w *world) powerOff(i int) {
 	h.inbox, h.published = state.Fact[state.EtcdStatement]{}, state.Fact[state.EtcdStatement]{}
 	h.fenced, h.human = state.Fact[state.EtcdFenced]{}, state.Fact[state.Confirmation]{}
 	h.fence, h.pending, h.verdict, h.heard = fence{}, nil, state.EtcdVerdict{}, ""
+	h.stalled = 0
 }
 
 func (w *world) powerOn(i int) {

@@ -146,9 +146,9 @@ func gone(v *view) bool { return v.absent }
 
 var goneRules = append([]rule{
 	{
-		"gone.sole-restarts", "we are sole and our etcd is down",
+		"gone.sole-restarts", "we are sole, our etcd is down, and the peer said in this boot that it had not gone on alone",
 		"etcd is restarted in place with the same data; no peer can have gone on", state.EtcdStart,
-		func(v *view) bool { return v.in(state.EtcdSole) && v.stopped && v.whole() }, nil,
+		func(v *view) bool { return v.in(state.EtcdSole) && v.stopped && v.whole() && v.heard() }, nil,
 	},
 	{
 		"gone.end-stand-in", "a stand-in speaks for a member that was removed, or without a proof",
