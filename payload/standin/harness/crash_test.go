@@ -68,13 +68,16 @@ func interrupted(s *site, i int) int {
 	return kills
 }
 
-// killed starts a stand-in and kills it after up to 200 ms; it reports false
-// if the stand-in was done before.
+// killed starts a stand-in and kills it after up to 3 s; it reports false if the
+// stand-in was done before.
 func killed(t *testing.T, req takeover.Request, i int, survivor *host) bool {
 	t.Helper()
 	cmd, out := program(t, req)
 	must(t, cmd.Start())
-	time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+	// The election takes 0.1 s, the removal up to 3 s, with hardly a write on
+	// the survivor's disk between it and the end.
+	window := []int{200, 3000}[rand.IntN(2)]
+	time.Sleep(time.Duration(rand.IntN(window)) * time.Millisecond)
 	if i%2 == 1 {
 		survivor.kill()
 	}
