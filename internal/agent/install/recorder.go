@@ -22,9 +22,14 @@ type recorder struct {
 	p       state.Progress
 }
 
+// start says that a step runs. A step that is tried again takes the place of
+// its failed try: a host may try for days, and a report has a largest size.
 func (r *recorder) start(name string) {
 	r.update(func(p *state.Progress) {
 		p.Error = ""
+		if last, any := p.Current(); any && last.Name == name && last.State == state.StepFailed {
+			p.Steps = p.Steps[:len(p.Steps)-1]
+		}
 		p.Steps = append(p.Steps, state.Step{Name: name, State: state.StepRunning, Started: r.now()})
 	})
 	r.logf("%s ...", name)
