@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -173,6 +174,7 @@ func TestClusters(t *testing.T) {
 			c := up(t, s)
 			c.nodesAreReady(s)
 			c.objectsAreThere(s)
+			c.journalsHoldNoSecret()
 			c.podsTalk(s)
 			if s.vips {
 				c.vipMovesWhenItsHolderDies()
@@ -263,6 +265,24 @@ func (c cluster) objectsAreThere(s shape) {
 			if _, err := c.kubectl("--namespace=openshift-etcd", "get", "secret/fencing-credentials-"+host); err != nil {
 				c.Error(err)
 			}
+		}
+	}
+}
+
+// bootstrapToken is what kubeadm's tokens look like.
+var bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+
+// journalsHoldNoSecret looks for tokens, keys and passwords in what control
+// planes logged while they were installed.
+func (c cluster) journalsHoldNoSecret() {
+	c.Helper()
+	text := c.must("lab", "logs", "--name", c.name, "cp-1", "--unit", "holdfast-*", "--lines", "all")
+	if len(text) < 500 {
+		c.Errorf("the journal is nearly empty: %q", text)
+	}
+	for _, shape := range []*regexp.Regexp{bootstrapToken, regexp.MustCompile(`PRIVATE KEY`), regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.`)} {
+		if found := shape.FindStringIndex(text); found != nil {
+			c.Errorf("the journal of cp-1 holds what looks like %s at byte %d", shape, found[0])
 		}
 	}
 }

@@ -131,6 +131,12 @@ func TestAStepThatWasCutOffIsNotMarkedAsDone(t *testing.T) {
 	}
 }
 
+func TestKubeadmDoesNotPrintTheBootstrapToken(t *testing.T) {
+	if !slices.Contains(initArgs, "--skip-token-print") {
+		t.Errorf("kubeadm %v prints it into the journal", initArgs)
+	}
+}
+
 func TestStartedRemembersAcrossRuns(t *testing.T) {
 	r, _ := newRun(t, state.RoleMaster)
 	for i, want := range []bool{false, true, true} {

@@ -41,8 +41,12 @@ func (r *run) kubeadmInit(ctx context.Context) error {
 	if err := r.startKeepalived(); err != nil {
 		return err
 	}
-	return r.kubeadm(ctx, "init", "--config", kubeadmConfig)
+	return r.kubeadm(ctx, initArgs...)
 }
+
+// initArgs keep the bootstrap token, which kubeadm would print twice, out of
+// the journal.
+var initArgs = []string{"init", "--config", kubeadmConfig, "--skip-token-print"}
 
 // kubeadmJoin joins this host. An interrupted join is gone on with, never
 // taken back: this host's etcd may be a voter already, and of two voters the
