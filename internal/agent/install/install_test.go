@@ -137,6 +137,35 @@ func TestKubeadmDoesNotPrintTheBootstrapToken(t *testing.T) {
 	}
 }
 
+func TestAControlPlaneGoesByANameThatCanBeFenced(t *testing.T) {
+	const other = "this host is called cp-1.example.test, and controlPlane.fencing.credentials names cp-1 and cp-2: " +
+		"nobody could switch it off; give it that name (hostnamectl set-hostname) or correct install-config.yaml"
+	for _, c := range []struct {
+		role state.Role
+		name string
+		want string
+	}{
+		{state.RoleBootstrap, "cp-1", ""},
+		{state.RoleMaster, "cp-2", ""},
+		{state.RoleMaster, "cp-1.example.test", other},
+		{state.RoleWorker, "worker-1", ""},
+	} {
+		r, _ := newRun(t, c.role)
+		got := ""
+		if err := r.fencedByName(c.name); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s %s: got %q, want %q", c.role, c.name, got, c.want)
+		}
+	}
+	alone, _ := newRun(t, state.RoleBootstrap)
+	alone.Site = sitetest.New(t, sitetest.OneNone)
+	if err := alone.fencedByName("any"); err != nil {
+		t.Errorf("a site without fencing: %v", err)
+	}
+}
+
 func TestStartedRemembersAcrossRuns(t *testing.T) {
 	r, _ := newRun(t, state.RoleMaster)
 	for i, want := range []bool{false, true, true} {

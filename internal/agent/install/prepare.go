@@ -32,8 +32,29 @@ func (r *run) findAddresses(ctx context.Context) error {
 	return r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
 		facts, err := observe.Host(networks, r.Site.VIPs())
 		r.facts = facts
+		if err == nil {
+			err = r.fencedByName(facts.NodeName)
+		}
 		return err == nil, "", err
 	})
+}
+
+// fencedByName returns an error if a control plane that its peer must be able
+// to switch off goes by a name that no account is given for.
+func (r *run) fencedByName(name string) error {
+	fencing := r.Site.Config.ControlPlane.Fencing
+	if !r.Site.Role.ControlPlane() || fencing == nil {
+		return nil
+	}
+	var known []string
+	for _, c := range fencing.Credentials {
+		if c.HostName == name {
+			return nil
+		}
+		known = append(known, c.HostName)
+	}
+	return fmt.Errorf("this host is called %s, and controlPlane.fencing.credentials names %s: nobody could switch it off; "+
+		"give it that name (hostnamectl set-hostname) or correct install-config.yaml", name, strings.Join(known, " and "))
 }
 
 // holdVIP puts the API VIPs on this host before anything can hold them by
