@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,6 +165,23 @@ func TestAControlPlaneGoesByANameThatCanBeFenced(t *testing.T) {
 	alone.Site = sitetest.New(t, sitetest.OneNone)
 	if err := alone.fencedByName("any"); err != nil {
 		t.Errorf("a site without fencing: %v", err)
+	}
+}
+
+func TestEveryVIPThatIsInUseIsNamed(t *testing.T) {
+	api, ingress := netip.MustParseAddr("10.98.0.5"), netip.MustParseAddr("10.98.0.6")
+	vips := []netip.Addr{api, ingress}
+	if err := free(vips, nil); err != nil {
+		t.Error(err)
+	}
+	err := free(vips, map[netip.Addr]net.HardwareAddr{ingress: {2, 0, 0, 0, 0, 9}, api: {2, 0, 0, 0, 0, 8}})
+	for _, want := range []string{
+		"VIP 10.98.0.5 is in use by the machine with hardware address 02:00:00:00:00:08",
+		"VIP 10.98.0.6 is in use by the machine with hardware address 02:00:00:00:00:09",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

@@ -60,13 +60,20 @@ func (r *run) fencedByName(name string) error {
 // holdVIP puts the API VIPs on this host before anything can hold them by
 // VRRP, so that the other hosts reach the configuration server from the first
 // moment. keepalived takes them over as they are.
-func (r *run) holdVIP(context.Context) error {
+func (r *run) holdVIP(ctx context.Context) error {
 	if _, err := os.Stat(keepalived.PodPath); err == nil {
 		return nil // a re-run: keepalived decides
 	}
 	link, err := netlink.LinkByName(r.facts.Interface)
 	if err != nil {
 		return fmt.Errorf("interface %s: %w", r.facts.Interface, err)
+	}
+	taken, err := observe.Holders(ctx, r.facts.Interface, r.Site.VIPs())
+	if err == nil {
+		err = free(r.Site.VIPs(), taken)
+	}
+	if err != nil {
+		return err
 	}
 	for _, vip := range r.Site.Config.APIVIPs() {
 		err := netlink.AddrAdd(link, &netlink.Addr{IPNet: hostRoute(vip), Flags: unix.IFA_F_NODAD})
@@ -75,6 +82,18 @@ func (r *run) holdVIP(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// free returns an error that names every VIP that another machine answers for.
+func free(vips []netip.Addr, taken map[netip.Addr]net.HardwareAddr) error {
+	var errs []error
+	for _, vip := range vips {
+		if mac, held := taken[vip]; held {
+			errs = append(errs, fmt.Errorf("VIP %s is in use by the machine with hardware address %s: "+
+				"is this site installed already, or was the address given to something else?", vip, mac))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func hostRoute(a netip.Addr) *net.IPNet {
