@@ -28,6 +28,11 @@ var manifestDirs = []string{"manifests", "network"}
 // Ignition files are made of them. What was changed stays as it is, what was
 // deleted is written again. It returns the paths that it wrote.
 func (in *Installer) Manifests() ([]string, error) {
+	release, err := in.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	s, st, err := in.open()
 	if err != nil {
 		return nil, err

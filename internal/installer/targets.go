@@ -18,6 +18,11 @@ import (
 // pointers master.ign and worker.ign for the others, auth/kubeconfig and
 // metadata.json. Manifests in the directory are used as a person left them.
 func (in *Installer) IgnitionConfigs() ([]string, error) {
+	release, err := in.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	s, st, err := in.open()
 	if err != nil {
 		return nil, err
@@ -28,6 +33,11 @@ func (in *Installer) IgnitionConfigs() ([]string, error) {
 // SingleNodeIgnitionConfig writes the Ignition of a single control plane that
 // is installed in place, and the pointer with which workers join it later.
 func (in *Installer) SingleNodeIgnitionConfig() ([]string, error) {
+	release, err := in.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	s, st, err := in.open()
 	if err != nil {
 		return nil, err
