@@ -40,7 +40,7 @@ bench: setup build release ## Measure what the documents promise
 
 .PHONY: lint
 lint: ## Check style and the rules of the source tree
-	go tool -modfile=hack/tools/go.mod golangci-lint run ./...
+	hack/test lint
 
 .PHONY: generate
 generate: ## Regenerate what is generated

@@ -126,8 +126,6 @@ func locateAgent(given string) (string, error) {
 	return filepath.Abs(given)
 }
 
-// locateRelease looks where 'holdfast release build' puts a release: below the
-// working directory, or beside the folder that this program lies in.
 // locateRelease finds the release: the given one, else the one that was built
 // beside this program, else that of this machine.
 func locateRelease(given string) (string, error) {

@@ -8,6 +8,9 @@ root=$1
 rm -f "$root/etc/cni/net.d/87-podman-bridge.conflist"
 rm -f "$root/etc/corosync/corosync.conf"
 
+# Keys that all hosts of all labs would share.
+rm -f "$root"/etc/ssh/ssh_host_*
+
 # Settings of the whole machine are not a host's to change: the kernel is shared.
 rm -f "$root"/usr/lib/sysctl.d/*.conf "$root"/etc/sysctl.d/*.conf
 

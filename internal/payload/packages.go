@@ -42,9 +42,11 @@ var basePackages = []hostPackage{
 	{apt: "kmod"},
 	{apt: "mount", dnf: "util-linux-core"},
 	{apt: "nftables"},
+	{apt: "openssh-server"},
 	{apt: "procps", dnf: "procps-ng"},
 	{apt: "runc"},
 	{apt: "socat"},
+	{apt: "sudo"},
 	{apt: "systemd"},
 	{apt: "util-linux"},
 }
