@@ -23,7 +23,6 @@ type Bug struct {
 	snapshot      func(*world, int, *state.EtcdSnapshot)
 	verdict       func(*world, int, *state.EtcdSnapshot, *state.EtcdVerdict)
 	anyOrder      bool // attributes are taken in whatever order they come
-	gossip        bool // a statement is published between a decision and its step
 	trustsRequest bool // a fence counts once the BMC took the request
 	liar          bool // a BMC says Off while the host runs
 	forceNew      bool // quorum is regained by forcing a new cluster

@@ -12,11 +12,11 @@ var Bugs = slices.Concat(rulesOut, holes, historic)
 
 var rulesOut = []Bug{
 	{
-		Name: "noevid", What: "the loss of contact is proof enough", Origin: "proof of a fence before a take-over",
+		Name: "noevid", Seed: 29, What: "the loss of contact is proof enough", Origin: "proof of a fence before a take-over",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { pretendFenced(s) },
 	},
 	{
-		Name: "oldevid", What: "a fence of before the last contact still counts", Origin: "contact ends a proof",
+		Name: "oldevid", Seed: 28, What: "a fence of before the last contact still counts", Origin: "contact ends a proof",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Proofs.Fenced.Known && state.Is(s.Pacemaker.Contact, false) {
 				s.Pacemaker.Joined = 0
@@ -24,11 +24,11 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "noheard", What: "a pair takes over although the peer has not said that it did not go on alone", Origin: "heard in this boot",
+		Name: "noheard", Seed: 208, What: "a pair takes over although the peer has not said that it did not go on alone", Origin: "heard in this boot",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { s.Proofs.Heard = s.Boot },
 	},
 	{
-		Name: "solopair", What: "a pair starts alone", Origin: "pair never starts alone",
+		Name: "solopair", Seed: 8, What: "a pair starts alone", Origin: "pair never starts alone",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if !state.Is(s.Pacemaker.Contact, true) && s.Proofs.Heard != s.Boot {
 				claim(s, state.EtcdPair, state.EtcdSole)
@@ -36,7 +36,7 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "noelig", What: "a voter is eligible as soon as it is promoted", Origin: "eligible by an acknowledged marker",
+		Name: "noelig", Seed: 195, What: "a voter is eligible as soon as it is promoted", Origin: "eligible by an acknowledged marker",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if state.Is(s.Pacemaker.Contact, false) && s.Record.Value.State == state.EtcdVoter {
 				s.Record.Value.State, s.Proofs.Heard = state.EtcdPair, s.Boot
@@ -44,11 +44,11 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "nomarker", What: "the survivor believes every voter to be marked", Origin: "one key, acknowledged, before pair",
+		Name: "nomarker", Seed: 11298, What: "the survivor believes every voter to be marked", Origin: "one key, acknowledged, before pair",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { markAll(s) },
 	},
 	{
-		Name: "startreal", What: "a member starts while its peer takes over", Origin: "the real member stays stopped during a take-over",
+		Name: "startreal", Seed: 29, What: "a member starts while its peer takes over", Origin: "the real member stays stopped during a take-over",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Statement.Value.Record.State == state.EtcdTakingOver {
 				s.Statement.Value.Record.State = state.EtcdPair
@@ -57,7 +57,7 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "nowaiting", What: "a stand-in votes for a peer in contact that has not promised to wait", Origin: "waiting: the peer has read the record",
+		Name: "nowaiting", Seed: 4, What: "a stand-in votes for a peer in contact that has not promised to wait", Origin: "waiting: the peer has read the record",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Statement.Known {
 				s.Statement.Value.SeenSeq = s.Record.Value.Seq
@@ -66,7 +66,7 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "wipe", What: "a returning copy is emptied although the peer's cluster lists it", Origin: "only what the living cluster does not list is emptied",
+		Name: "wipe", Seed: 240, What: "a returning copy is emptied although the peer's cluster lists it", Origin: "only what the living cluster does not list is emptied",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			own := s.Record.Value.Member
 			s.Statement.Value.Members.Value = slices.DeleteFunc(slices.Clone(s.Statement.Value.Members.Value), func(m state.EtcdMember) bool { return m.ID == own && own < 3 })
@@ -76,7 +76,7 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "bothlearn", What: "a departing member may yield before the peer has read that it departs", Origin: "both stop: nobody leaves",
+		Name: "earlyyield", Seed: 10310, What: "a departing member may yield before the peer has read that it departs", Origin: "both stop: nobody leaves",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Statement.Known && s.Record.Value.State == state.EtcdDeparting {
 				s.Statement.Value.SeenSeq = s.Record.Value.Seq
@@ -85,11 +85,11 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "noyield", What: "a departing member never yields", Origin: "a departing member whose etcd has stopped yields",
+		Name: "noyield", Seed: 377, What: "a departing member never yields", Origin: "a departing member whose etcd has stopped yields",
 		verdict: forbid("leave.yield", "equal.removed-yield", "follow.yield", "equal.lost-copy-yield"),
 	},
 	{
-		Name: "unknownisno", What: "a fact that could not be found out counts as no", Origin: "unknown never acts",
+		Name: "unknownisno", Seed: 6, What: "a fact that could not be found out counts as no", Origin: "unknown never acts",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			for _, f := range []*state.Fact[bool]{&s.Local.Running, &s.Pacemaker.Contact, &s.Statement.Value.Running} {
 				f.Known = true
@@ -103,17 +103,16 @@ var rulesOut = []Bug{
 // holes are what the first text of the protocol did not say.
 var holes = []Bug{
 	{
-		Name: "oldring", What: "a statement from before the hosts met counts", Origin: "a statement counts only in the membership that it was composed in",
+		Name: "oldring", Seed: 620, What: "a statement from before the hosts met counts", Origin: "a statement counts only in the membership that it was composed in",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Statement.Known {
 				s.Statement.Value.Ring = s.Pacemaker.Ring
 			}
 		},
 	},
-	{Name: "anyorder", What: "attributes are taken in the order in which they come", Origin: "a statement carries a serial number", anyOrder: true},
-	{Name: "gossip", What: "a statement is published between a decision and its step", Origin: "one writer: look, say, decide, do", gossip: true},
+	{Name: "anyorder", Seed: 1456, What: "attributes are taken in the order in which they come", Origin: "a statement carries a serial number", anyOrder: true},
 	{
-		Name: "heardnone", What: "a peer without a record is heard as one that did not go on alone", Origin: "its lost disk may have been the survivor's",
+		Name: "heardnone", Seed: 5296, What: "a peer without a record is heard as one that did not go on alone", Origin: "its lost disk may have been the survivor's",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Statement.Known && s.Statement.Value.Record.State == state.EtcdNone && s.Statement.Value.Ring == s.Pacemaker.Ring {
 				s.Proofs.Heard = s.Boot
@@ -122,36 +121,22 @@ var holes = []Bug{
 		verdict: func(w *world, i int, s *state.EtcdSnapshot, _ *state.EtcdVerdict) { w.hosts[i].heard = s.Proofs.Heard },
 	},
 	{
-		Name: "oldlearner", What: "a learner is dropped because the peer's last statement does not know it", Origin: "a member is given up by name",
+		Name: "oldlearner", Seed: 357, What: "a learner is dropped because the peer's last statement does not know it", Origin: "a member is given up by name",
 		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) { dropStale(s, v) },
-	},
-	{
-		Name: "oldmark", What: "the marker of an earlier promotion counts", Origin: "a marker names the record that it is for",
-		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { markAgain(s) },
 	},
 }
 
 var historic = []Bug{
 	{
-		Name: "force-new", What: "quorum is regained by forcing a new cluster", Origin: "the shell agent's way: entries above the stored commit index are thrown away",
+		Name: "force-new", Seed: 9, What: "quorum is regained by forcing a new cluster", Origin: "the shell agent's way: entries above the stored commit index are thrown away",
 		forceNew: true,
 	},
 	{
-		Name: "revision-wins", What: "both start: the older revision is emptied", Origin: "OCPBUGS-61117, #2157: sampled revisions decide",
+		Name: "revision-wins", Seed: 3, What: "both start: the older revision is emptied", Origin: "OCPBUGS-61117, #2157: sampled revisions decide",
 		verdict: func(w *world, i int, s *state.EtcdSnapshot, v *state.EtcdVerdict) { revisionWins(w, i, s, v) },
 	},
 	{
-		Name: "learner-recorded", What: "a learner is recorded as equal with the voter", Origin: "research 1.11-1: the index is the maximum of both",
-		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
-			if state.Is(s.Pacemaker.Contact, false) && s.Record.Value.State == state.EtcdLearner && s.Record.Value.Member != 0 {
-				s.Record.Value.State = state.EtcdSole
-				voter := func(ms []state.EtcdMember) []state.EtcdMember { return []state.EtcdMember{{ID: s.Record.Value.Member}} }
-				s.Data.Value.Members, s.Local.Members.Value = voter(s.Data.Value.Members), voter(s.Local.Members.Value)
-			}
-		},
-	},
-	{
-		Name: "standalone-joins", What: "a standalone voter that restarts before its peer is back joins as a learner", Origin: "OCPBUGS-77946",
+		Name: "standalone-joins", Seed: 1, What: "a standalone voter that restarts before its peer is back joins as a learner", Origin: "OCPBUGS-77946",
 		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 			if s.Record.Value.State == state.EtcdSole && v.Rule == "lead.start" {
 				r := s.Record.Value
@@ -161,7 +146,7 @@ var historic = []Bug{
 		},
 	},
 	{
-		Name: "departed-wins", What: "a departed member leads", Origin: "resource-agents #2204",
+		Name: "departed-wins", Seed: 194, What: "a departed member leads", Origin: "resource-agents #2204",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if state.Is(s.Pacemaker.Inert, true) || state.Is(s.Pacemaker.Contact, false) {
 				claim(s, state.EtcdDeparting, state.EtcdSole)
@@ -169,23 +154,23 @@ var historic = []Bug{
 		},
 	},
 	{
-		Name: "both-leave", What: "both stop at once, and both give up their copies", Origin: "OCPBUGS-60098",
+		Name: "both-leave", Seed: 10, What: "both stop at once, and both give up their copies", Origin: "OCPBUGS-60098",
 		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) { bothLeave(s, v) },
 	},
 	{
-		Name: "crash-waits", What: "a member whose etcd crashed waits for its peer", Origin: "OCPBUGS-59238",
+		Name: "crash-waits", Seed: 2, What: "a member whose etcd crashed waits for its peer", Origin: "OCPBUGS-59238",
 		verdict: forbid("equal.start", "lead.start", "gone.sole-restarts", "take-over.start"),
 	},
 	{
-		Name: "learner-lost", What: "the reply to member add is lost and the learner is never used", Origin: "OCPBUGS-76278",
+		Name: "learner-lost", Seed: 1, What: "the reply to member add is lost and the learner is never used", Origin: "OCPBUGS-76278",
 		verdict: forbid("follow.accept"),
 	},
 	{
-		Name: "learner-stays", What: "a stale learner is never removed", Origin: "OCPBUGS-78482",
+		Name: "learner-stays", Seed: 708, What: "a stale learner is never removed", Origin: "OCPBUGS-78482",
 		verdict: forbid("lead.drop-learner"),
 	},
 	{
-		Name: "no-data-is-older", What: "a peer without data counts as older", Origin: "OCPBUGS-60273",
+		Name: "no-data-is-older", Seed: 195, What: "a peer without data counts as older", Origin: "OCPBUGS-60273",
 		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 			if v.Rule == "equal.peer-lost" {
 				r := s.Record.Value
@@ -194,8 +179,8 @@ var historic = []Bug{
 			}
 		},
 	},
-	{Name: "request-is-off", What: "a fence counts once the BMC accepted the request", Origin: "fence-agents #253", trustsRequest: true},
-	{Name: "lying-bmc", What: "a BMC says Off while its host runs", Origin: "what the protocol cannot survive", liar: true},
+	{Name: "request-is-off", Seed: 127, What: "a fence counts once the BMC accepted the request", Origin: "fence-agents #253", trustsRequest: true},
+	{Name: "lying-bmc", Seed: 104, What: "a BMC says Off while its host runs", Origin: "what the protocol cannot survive", liar: true},
 }
 
 func claimPeer(s *state.EtcdSnapshot, from, to state.EtcdState) {
@@ -218,20 +203,6 @@ func markAll(s *state.EtcdSnapshot) {
 		case s.Statement.Value.Record.Member:
 			m.Marked = s.Statement.Value.Record.Seq
 		}
-	}
-}
-
-// markAgain makes every voter that was ever marked look marked.
-func markAgain(s *state.EtcdSnapshot) {
-	before := slices.Clone(s.Local.Members.Value)
-	markAll(s)
-	for i := range s.Local.Members.Value {
-		if i < len(before) && before[i].Marked == 0 {
-			s.Local.Members.Value[i].Marked = 0
-		}
-	}
-	if s.Record.Value.State == state.EtcdVoter && s.Statement.Value.Record.State == state.EtcdPair && s.Statement.Value.Record.Paired.Member == s.Record.Value.Member {
-		s.Statement.Value.Record.Paired.Seq = s.Record.Value.Seq
 	}
 }
 

@@ -200,9 +200,6 @@ func (w *world) agent(i int) {
 	default:
 		w.act(i)
 	}
-	if b := w.opt.Bug; b != nil && b.gossip && h.power && h.pending != nil {
-		w.publish(i, w.snapshot(i))
-	}
 }
 
 func (w *world) attribute() {

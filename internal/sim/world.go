@@ -314,7 +314,7 @@ func (w *world) String() string {
 		h := &w.hosts[i]
 		fmt.Fprintf(&b, "      [%d on=%t inert=%t contact=%t/%d record=%s/%s seq%d copy=%s id=%s run=%t role=%d standin=%s log=%d commit=%d members=%v | %s: %s]\n",
 			i, h.power, h.inert, h.contact, h.ring, h.disk.record.State, h.disk.record.Member, h.disk.record.Seq, h.disk.copy, h.disk.id,
-			h.running, h.role, h.standIn, len(h.disk.log), h.commit, h.process.members, h.verdict.Rule, h.verdict.Reason)
+			h.running, h.role, h.standIn, len(h.disk.log), h.commit, h.members, h.verdict.Rule, h.verdict.Reason)
 	}
 	return b.String()
 }

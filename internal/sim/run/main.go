@@ -31,16 +31,20 @@ func run(args []string, out io.Writer) int {
 	replay := flags.Uint64("replay", 0, "play this seed alone and print every step")
 	faults := flags.Int("faults", 0, "at most so many faults in a schedule (0: six)")
 	name := flags.String("bug", "", "take a rule out or put a mistake in (see docs/TRACK-RECORD.md)")
+	list := flags.Bool("list", false, "list the bugs that can be put in, as a table")
 	first := flags.Bool("first", false, "stop at the first violation")
 	workers := flags.Int("workers", runtime.NumCPU(), "schedules at once")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
+	if *list {
+		return table(out)
+	}
 	opt := sim.Options{Faults: *faults}
 	if *name != "" {
 		bug, ok := sim.FindBug(*name)
 		if !ok {
-			fmt.Fprintf(out, "there is no bug %q; there are: %s\n", *name, sim.BugNames())
+			say(out, "there is no bug %q; there are: %s\n", *name, sim.BugNames())
 			return 2
 		}
 		opt.Bug = bug
@@ -50,19 +54,29 @@ func run(args []string, out io.Writer) int {
 	}
 	started := time.Now()
 	t := play(*from, *seeds, *workers, *first, opt)
-	fmt.Fprintf(out, "%d schedules in %s: %d steps, %d faults, %d take-overs, %d writes; %d converged, %d ended where a person has to decide, %d violations\n",
+	say(out, "%d schedules in %s: %d steps, %d faults, %d take-overs, %d writes; %d converged, %d ended where a person has to decide, %d violations\n",
 		*seeds, time.Since(started).Round(time.Millisecond), t.steps, t.faults, t.takeOvers, t.writes, t.converged, t.human, len(t.failed))
 	for i, r := range t.failed {
 		if i < 10 {
-			fmt.Fprintf(out, "seed %d: %s\n", r.Seed, r.Violation)
+			say(out, "seed %d: %s\n", r.Seed, r.Violation)
 		}
 	}
 	if len(t.failed) > 0 {
-		fmt.Fprintf(out, "replay with: go run ./internal/sim/run -replay %d %s\n", t.failed[0].Seed, replayArgs(*name, *faults))
+		say(out, "replay with: go run ./internal/sim/run -replay %d %s\n", t.failed[0].Seed, replayArgs(*name, *faults))
 		return 1
 	}
 	return 0
 }
+
+func table(out io.Writer) int {
+	for _, b := range sim.Bugs {
+		say(out, "| `%s` | %s | %s | `-bug %s -replay %d` |\n", b.Name, b.What, b.Origin, b.Name, b.Seed)
+	}
+	return 0
+}
+
+// say prints; whoever closed the output does not want to read it.
+func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 func replayArgs(bug string, faults int) string {
 	args := ""
@@ -79,13 +93,13 @@ func show(out io.Writer, seed uint64, opt sim.Options) int {
 	opt.Trace = true
 	r := sim.Run(seed, opt)
 	for _, line := range r.Trace {
-		fmt.Fprintln(out, line)
+		say(out, "%s\n", line)
 	}
 	if r.Violation != nil {
-		fmt.Fprintln(out, "VIOLATION", r.Violation)
+		say(out, "VIOLATION %s\n", r.Violation)
 		return 1
 	}
-	fmt.Fprintf(out, "no violation; converged %t, a person is asked %t\n", r.Converged, r.Human)
+	say(out, "no violation; converged %t, a person is asked %t\n", r.Converged, r.Human)
 	return 0
 }
 
