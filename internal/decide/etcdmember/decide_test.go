@@ -155,6 +155,8 @@ func TestProtocol(t *testing.T) {
 		// Pair, peer lost
 		{"a healthy pair is left alone", host(), state.EtcdIdle, "equal.idle"},
 		{"pair, peer lost: wait until it is fenced", host(gonePeer), state.EtcdWait, "gone.unproved"},
+		{"pair, peer gone cleanly and never fenced: it is fenced", host(gonePeer, leaderless(FenceAfter+1)), state.EtcdAskFence, "gone.ask-fence"},
+		{"a pair that has not heard asks for no fence", host(gonePeer, leaderless(FenceAfter+1), at(func(s *state.EtcdSnapshot) { s.Proofs.Heard = "" })), state.EtcdWait, "gone.unproved"},
 		{"a fence of before the peer joined proves nothing", host(gonePeer, fenced, at(func(s *state.EtcdSnapshot) { s.Pacemaker.Joined = 3 * time.Minute })), state.EtcdWait, "gone.unproved"},
 		{"a fence of an earlier boot proves nothing", host(gonePeer, fenced, at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.Boot = "boot-1" })), state.EtcdWait, "gone.unproved"},
 		{"PoweringOff is not Off", host(gonePeer, fenced, at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.State = "PoweringOff" })), state.EtcdWait, "gone.unproved"},

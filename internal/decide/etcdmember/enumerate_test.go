@@ -80,7 +80,7 @@ func forbidden(s state.EtcdSnapshot, v state.EtcdVerdict) string {
 		return "a take-over by a copy that may lack writes"
 	case v.Record != nil && v.Record.State == state.EtcdTakingOver && v.Record.Forced.Who == "" && r.State != state.EtcdSole && s.Proofs.Heard != s.Boot && !counts:
 		return "a take-over that was neither heard nor marked as forced"
-	case v.Action == state.EtcdGrantQuorum && !(inert && r.State.Leads() && dumbProof(s)):
+	case v.Action == state.EtcdGrantQuorum && (!inert || !r.State.Leads() || !dumbProof(s)):
 		return "starts alone without the record or the proof"
 	case v.Action == state.EtcdStart && inert:
 		return "starts while inert"
@@ -193,7 +193,7 @@ func sample(dims []dimension, count int, visit func(state.EtcdSnapshot)) {
 // TestEveryCombinationOfFacts tries a sample of the combinations, all of them
 // with -full.
 func TestEveryCombinationOfFacts(t *testing.T) {
-	n, acted := 0, map[state.EtcdAction]int{}
+	n, acted := 0, make(map[state.EtcdAction]int)
 	visit := func(s state.EtcdSnapshot) {
 		n++
 		v := Decide(s)

@@ -165,6 +165,13 @@ var goneRules = append([]rule{
 		}, nil,
 	},
 	{
+		"gone.ask-fence", "nothing proves that the peer cannot act, and etcd has had no leader for too long",
+		"the peer may have left the membership cleanly, which nobody fences: Pacemaker is asked to", state.EtcdAskFence,
+		func(v *view) bool {
+			return !v.proved() && v.leaderless() && v.s.Local.Leaderless > FenceAfter && v.selfVoter() && v.mayGoOn()
+		}, nil,
+	},
+	{
 		"gone.unproved", "nothing proves that the peer cannot act",
 		"the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off", state.EtcdWait,
 		func(v *view) bool { return !v.proved() }, nil,
