@@ -142,7 +142,7 @@ func (w *world) observe(i int) {
 	if w.opt.Trace && (verdict.Rule != h.verdict.Rule || verdict.Action == state.EtcdWriteRecord) {
 		w.trace(i, "%s: %s (%s)", verdict.Rule, verdict.Action, verdict.Reason)
 	}
-	h.verdict = verdict
+	h.verdict, h.decidedIn = verdict, h.ring
 	h.pending = &verdict
 }
 
@@ -203,7 +203,7 @@ func (w *world) act(i int) {
 		}
 		w.trace(i, "is granted quorum")
 	case state.EtcdAskFence:
-		if !h.fence.active && !h.fencedSince() {
+		if !h.fence.active && !h.fencedSince() && h.decidedIn == h.ring { // not on the word of another membership
 			h.fence = fence{active: true, ready: w.now, beside: h.contact}
 		}
 	case state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman:
@@ -226,6 +226,7 @@ func (w *world) writeRecord(i int, r state.EtcdRecord) {
 // acceptLoss cuts the committed history to what a forced copy holds.
 func (w *world) acceptLoss(i int) {
 	w.forced++
+	w.ignored = w.forced > 1 // persons decided for both: two histories, and no rule can join them
 	d := &w.hosts[i].disk
 	n := 0
 	for n < len(w.global) && n < len(d.log) && d.log[n] == w.global[n] {

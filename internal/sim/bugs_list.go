@@ -85,10 +85,6 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "noyield", Seed: 377, What: "a departing member never yields", Origin: "a departing member whose etcd has stopped yields",
-		verdict: forbid("leave.yield", "equal.removed-yield", "follow.yield", "equal.lost-copy-yield"),
-	},
-	{
 		Name: "unknownisno", Seed: 6, What: "a fact that could not be found out counts as no", Origin: "unknown never acts",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			for _, f := range []*state.Fact[bool]{&s.Local.Running, &s.Pacemaker.Contact, &s.Statement.Value.Running} {

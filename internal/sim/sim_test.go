@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-var seeds = flag.Uint64("seeds", 400, "how many schedules the tests play")
+var seeds = flag.Uint64("seeds", 1500, "how many schedules the tests play")
 
 func TestNoInvariantBreaks(t *testing.T) {
 	var converged, human int

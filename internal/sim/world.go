@@ -76,10 +76,11 @@ type host struct {
 	leaving     bool
 	leavingAt   time.Duration
 
-	pending *state.EtcdVerdict // decided, not yet done
-	stalled time.Duration      // until then its step does not come
-	verdict state.EtcdVerdict
-	wall    time.Duration // how wrong its clock is
+	pending   *state.EtcdVerdict // decided, not yet done
+	stalled   time.Duration      // until then its step does not come
+	decidedIn uint64             // the ring of the snapshot
+	verdict   state.EtcdVerdict
+	wall      time.Duration // how wrong its clock is
 }
 
 type attribute struct {

@@ -179,6 +179,7 @@ func TestProtocol(t *testing.T) {
 		{"sole with the peer still listed takes over", host(gonePeer, fenced, own(state.EtcdSole), noLeader), state.EtcdWriteRecord, "take-over.announce"},
 		{"sole and alone goes on", host(gonePeer, own(state.EtcdSole), members(alpha)), state.EtcdIdle, "gone.sole-alone"},
 		{"sole whose etcd died restarts in place", host(gonePeer, own(state.EtcdSole), members(alpha), stopped), state.EtcdStart, "gone.sole-restarts"},
+		{"but not when it has not heard the peer in this boot", host(gonePeer, own(state.EtcdSole), members(alpha), stopped, at(func(s *state.EtcdSnapshot) { s.Proofs.Heard = "" })), state.EtcdWait, "gone.unproved"},
 		{"a proof that ended ends the stand-in", host(gonePeer, own(state.EtcdTakingOver), standIn(0xb)), state.EtcdStopStandIn, "gone.end-stand-in"},
 
 		// Sole, peer back
@@ -204,6 +205,8 @@ func TestProtocol(t *testing.T) {
 		{"the marker of an earlier record does not count", host(own(state.EtcdSole), peer(state.EtcdVoter), members(alpha, state.EtcdMember{ID: 0xb, Name: "beta", Marked: 1})), state.EtcdMark, "lead.mark"},
 		{"the newcomer becomes pair when told so", host(own(state.EtcdVoter), follows, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Paired = state.EtcdPairing{Member: 0xa, Seq: 4} })), state.EtcdWriteRecord, "equal.pair"},
 		{"and not by a pairing of before", host(own(state.EtcdVoter), follows, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Paired = state.EtcdPairing{Member: 0xa, Seq: 3} })), state.EtcdIdle, "equal.idle"},
+
+		{"a learner whose own copy does not list it catches up", host(own(state.EtcdLearner), members(beta), peer(state.EtcdSole), peerHeads, follows, peerMembers(beta, state.EtcdMember{ID: 0xa, Name: "alpha", Learner: true})), state.EtcdWait, "follow.catch-up"},
 
 		// Graceful leave
 		{"who leads moves leadership first", host(leaves), state.EtcdMoveLeader, "leave.hand-over-leadership"},
@@ -266,7 +269,8 @@ func TestProtocol(t *testing.T) {
 		{"local etcd dies: restarted in place", host(stopped), state.EtcdStart, "equal.start"},
 		{"only where that cannot work it yields", host(damaged), state.EtcdWriteRecord, "equal.lost-copy-yield"},
 		{"the peer yielded: the take-over is recorded", host(noLeader, peer(state.EtcdDeparting), peerStopped, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Yields = 0xb }), own(state.EtcdPair)), state.EtcdWriteRecord, "equal.take-over"},
-		{"both damaged: a person", host(damaged, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Data.Value.Copy = state.CopyDamaged })), state.EtcdWait, "equal.unusable-wait"},
+		{"who meant to leave goes on when its peer yields", host(own(state.EtcdDeparting), noLeader, peer(state.EtcdDeparting), peerStopped, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Yields = 0xb })), state.EtcdWriteRecord, "equal.take-over"},
+		{"both damaged: waits", host(damaged, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Data.Value.Copy = state.CopyDamaged })), state.EtcdWait, "equal.unusable-wait"},
 		{"the peer's etcd is down: its restart is awaited", host(peerStopped, leaderless(10*time.Second)), state.EtcdIdle, "equal.idle"},
 		{"for a bounded time, then it is fenced", host(peerStopped, leaderless(FenceAfter+1)), state.EtcdAskFence, "equal.fence"},
 		{"a peer that joined a moment ago gets its time", host(peerStopped, leaderless(FenceAfter+1), at(func(s *state.EtcdSnapshot) { s.Pacemaker.Joined = s.Uptime - time.Second })), state.EtcdIdle, "equal.idle"},
