@@ -118,6 +118,24 @@ func (r *run) mark(ctx context.Context, reached ...string) error {
 	return err
 }
 
+// notScheduled prints why pods have no node.
+const notScheduled = `jsonpath={.items[*].status.conditions[?(@.reason=="Unschedulable")].message}`
+
+// waitNameService waits for CoreDNS, and says why its pods have no node if
+// that is what it waits for.
+func (r *run) waitNameService(ctx context.Context) error {
+	r.wait("waiting for the cluster's name service")
+	_, err := r.kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
+	if err == nil {
+		return nil
+	}
+	why, askErr := r.kubectl(ctx, "--namespace", "kube-system", "get", "pods", "--selector", "k8s-app=kube-dns", "--output", notScheduled)
+	if askErr != nil || len(why) == 0 {
+		return err
+	}
+	return fmt.Errorf("the cluster's name service has no node: %s (kubectl describe nodes shows their taints)", why)
+}
+
 // waitCluster waits for every node of the configuration and for the cluster's
 // name service, which shows that pods run.
 func (r *run) waitCluster(ctx context.Context) error {
@@ -126,9 +144,7 @@ func (r *run) waitCluster(ctx context.Context) error {
 		return err
 	}
 	if r.Site.Config.Networking.NetworkType != config.NetworkTypeNone {
-		r.wait("waiting for the cluster's name service")
-		_, err := r.kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
-		if err != nil {
+		if err := r.waitNameService(ctx); err != nil {
 			return err
 		}
 	}

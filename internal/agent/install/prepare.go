@@ -143,7 +143,7 @@ func (r *run) images() []string {
 // loadImages hands the role's images to containerd. An image that it knows
 // already is not sent again.
 func (r *run) loadImages(ctx context.Context) error {
-	have, err := host.Run(ctx, host.Command("ctr", "-n", "k8s.io", "images", "ls", "-q"))
+	have, err := ctr(ctx, nil, "images", "ls", "-q")
 	if err != nil {
 		return err
 	}
@@ -154,15 +154,35 @@ func (r *run) loadImages(ctx context.Context) error {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
+	if len(missing) > 0 {
+		if err := r.sendImages(ctx, missing); err != nil {
+			return err
+		}
 	}
+	return r.pinImages(ctx)
+}
+
+func (r *run) sendImages(ctx context.Context, names []string) error {
 	read, write := io.Pipe()
-	go func() { write.CloseWithError(r.store.WriteImageArchive(write, missing...)) }()
-	_, err = host.Run(ctx, host.Cmd{
-		Name: "ctr", Args: []string{"-n", "k8s.io", "images", "import", "--local", "-"}, Stdin: read,
-	})
+	go func() { write.CloseWithError(r.store.WriteImageArchive(write, names...)) }()
+	_, err := ctr(ctx, read, "images", "import", "--local", "-")
 	return errors.Join(err, read.Close())
+}
+
+// pinImages keeps kubelet from removing images that no container uses for a
+// while: nobody would bring them back, since they are not pulled.
+func (r *run) pinImages(ctx context.Context) error {
+	for _, name := range r.images() {
+		if _, err := ctr(ctx, nil, "images", "label", payload.Image(name), "io.cri-containerd.pinned=pinned"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ctr talks to containerd where kubelet's containers live.
+func ctr(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
+	return host.Run(ctx, host.Cmd{Name: "ctr", Args: append([]string{"-n", "k8s.io"}, args...), Stdin: in})
 }
 
 // writeCertificates lays the authorities where kubeadm looks for them; it

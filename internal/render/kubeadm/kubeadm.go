@@ -3,6 +3,7 @@ package kubeadm
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -171,6 +172,18 @@ func nodeCIDRMasks(networks []config.ClusterNetworkEntry) []arg {
 	return args
 }
 
+// evictionHard is when kubelet takes no more pods and ends some. Kubelet's own
+// thresholds for disks are shares: of a disk of 250 GB with 35 GB free it says
+// that it is full (seen in the lab). What a host needs free is an amount: for
+// logs, images to come and etcd's database, which is 2 GiB by default.
+var evictionHard = map[string]string{
+	"memory.available":   "100Mi",
+	"nodefs.available":   "2Gi",
+	"nodefs.inodesFree":  "5%",
+	"imagefs.available":  "2Gi",
+	"imagefs.inodesFree": "5%",
+}
+
 func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
 	c := kubelet.KubeletConfiguration{
 		TypeMeta:     metav1.TypeMeta{APIVersion: kubelet.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
@@ -180,6 +193,7 @@ func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
 			MaxContainerRestartPeriod: &metav1.Duration{Duration: maxRestartPeriod},
 		},
 		ContainerRuntimeEndpoint: criSocket,
+		EvictionHard:             maps.Clone(evictionHard),
 	}
 	if host.CgroupV1 {
 		c.FailCgroupV1 = new(false)
