@@ -14,19 +14,34 @@ import (
 // that is not there, or a process that has ended, is no error: there is
 // nobody to tell.
 func SignalPIDFile(path string, sig syscall.Signal) error {
+	_, err := signalPIDFile(path, sig)
+	return err
+}
+
+// RunsByPIDFile reports whether the process whose pid a file holds runs. A
+// file that is not there says that it does not.
+func RunsByPIDFile(path string) (bool, error) { return signalPIDFile(path, 0) }
+
+// signalPIDFile sends a signal and reports whether there was a process to take
+// it; the signal 0 only asks.
+func signalPIDFile(path string, sig syscall.Signal) (bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil || pid <= 1 {
-		return fmt.Errorf("%s holds no process id", path)
+		return false, fmt.Errorf("%s holds no process id", path)
 	}
-	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("signal %s to process %d: %w", sig, pid, err)
+	switch err := syscall.Kill(pid, sig); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, syscall.ESRCH):
+		return false, nil
+	default:
+		return false, fmt.Errorf("signal %s to process %d: %w", sig, pid, err)
 	}
-	return nil
 }

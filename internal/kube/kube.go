@@ -86,9 +86,10 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (map[str
 	return got.Data, nil
 }
 
-// WatchNodes calls changed with all nodes whenever one of them changed, and
-// every 30 s. It returns when the context ends. Calls do not overlap.
-func (c *Client) WatchNodes(ctx context.Context, changed func([]state.Node)) error {
+// WatchNodes calls changed with all nodes whenever one of them changed, every
+// 30 s, and whenever again is sent to. It returns when the context ends. Calls
+// do not overlap.
+func (c *Client) WatchNodes(ctx context.Context, again <-chan struct{}, changed func([]state.Node)) error {
 	factory := informers.NewSharedInformerFactory(c.set, resync)
 	informer := factory.Core().V1().Nodes().Informer()
 	wake := make(chan struct{}, 1)
@@ -115,6 +116,8 @@ func (c *Client) WatchNodes(ctx context.Context, changed func([]state.Node)) err
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-wake:
+			changed(nodesOf(informer.GetStore().List()))
+		case <-again:
 			changed(nodesOf(informer.GetStore().List()))
 		}
 	}

@@ -37,12 +37,36 @@ func (r *run) watchOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return client.WatchNodes(ctx, func(nodes []state.Node) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	again := make(chan struct{})
+	go tellOfProgress(ctx, again)
+	return client.WatchNodes(ctx, again, func(nodes []state.Node) {
 		r.label(ctx, client, nodes)
 		if err := r.keepVIPs(nodes); err != nil {
 			r.logf("virtual IPs: %v", err)
 		}
 	})
+}
+
+// tellOfProgress sends whenever this host's installation has come to a point
+// at which its part in the virtual IPs changes, until it is complete.
+func tellOfProgress(ctx context.Context, again chan<- struct{}) {
+	for before := stageNow(); before != stageInstalled; {
+		if host.Sleep(ctx, stageEvery) != nil {
+			return
+		}
+		now := stageNow()
+		if now == before {
+			continue
+		}
+		before = now
+		select {
+		case again <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // label gives every node the role labels it lacks. All control planes do it;

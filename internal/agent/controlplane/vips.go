@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/host"
@@ -19,11 +20,12 @@ import (
 
 // keepVIPs writes keepalived's files for the control planes there are and
 // tells keepalived when something changed. A further control plane takes part
-// only once it is installed: by then the others have long listed it, and it
+// only once it is joined and ready: by then the others have long listed it, and it
 // hears their adverts instead of taking the VIP beside them.
 func (r *run) keepVIPs(nodes []state.Node) error {
-	bootstrapping := r.Site.Role == state.RoleBootstrap && !installed()
-	if !bootstrapping && !installed() {
+	stage := stageNow()
+	bootstrapping := r.Site.Role == state.RoleBootstrap && stage != stageInstalled
+	if !bootstrapping && stage == stageInstalling {
 		return nil
 	}
 	instances := keepalived.Instances(keepalived.Site{
@@ -45,9 +47,27 @@ func (r *run) keepVIPs(nodes []state.Node) error {
 	return err
 }
 
-func installed() bool {
-	_, err := os.Stat(install.CompletePath)
-	return err == nil
+// stage is how far this host's installation is, as far as its part in the
+// virtual IPs depends on it.
+type stage int
+
+const (
+	stageInstalling stage = iota
+	stageReady            // the node is ready, and the others know it
+	stageInstalled
+)
+
+// stageEvery is the pause between two looks at the stage.
+const stageEvery = 250 * time.Millisecond
+
+func stageNow() stage {
+	if _, err := os.Stat(install.CompletePath); err == nil {
+		return stageInstalled
+	}
+	if _, err := os.Stat(install.ReadyPath); err == nil {
+		return stageReady
+	}
+	return stageInstalling
 }
 
 func controlPlaneAddresses(nodes []state.Node) []netip.Addr {

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/render/cni"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -154,6 +155,21 @@ func (r *run) waitCluster(ctx context.Context) error {
 // waitReady waits until this host's own node is ready.
 func (r *run) waitReady(ctx context.Context) error {
 	return r.waitNodes(ctx, "this node", 1, func(n state.Node) bool { return n.Name == r.facts.NodeName })
+}
+
+// joinVIPs lets the agent start keepalived and waits until it runs: a host is
+// not installed before it can hold the address of one that dies.
+func (r *run) joinVIPs(ctx context.Context) error {
+	if len(r.Site.Config.APIVIPs()) == 0 {
+		return nil
+	}
+	if err := host.WriteFileAtomic(ReadyPath, nil, state.DefaultFileMode); err != nil {
+		return err
+	}
+	return r.poll(ctx, 200*time.Millisecond, func(context.Context) (bool, string, error) {
+		running, err := host.RunsByPIDFile(keepalived.PIDFile)
+		return running, "keepalived does not run yet", err
+	})
 }
 
 // waitNodes waits until as many of the chosen nodes are ready and carry their

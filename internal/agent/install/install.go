@@ -20,8 +20,14 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// CompletePath exists once a host is installed.
-const CompletePath = "/var/lib/holdfast/install/complete"
+// Files that tell the agent of a control plane how far its host is.
+const (
+	// CompletePath exists once a host is installed.
+	CompletePath = "/var/lib/holdfast/install/complete"
+	// ReadyPath exists once a further control plane is a ready node: from then
+	// on it takes part in the virtual IPs.
+	ReadyPath = "/var/lib/holdfast/install/ready"
+)
 
 // doneDir holds one empty file for each step that a host has behind it.
 const doneDir = "/var/lib/holdfast/install/done"
@@ -130,7 +136,8 @@ func (r *run) steps() []step {
 			step{name: "write certificates", do: r.writeCertificates},
 			step{name: "join control plane", do: r.kubeadmJoin},
 			step{name: "join pod network", do: r.joinPodNetwork},
-			step{name: "wait until ready", do: r.waitReady})
+			step{name: "wait until ready", do: r.waitReady},
+			step{name: "take part in virtual IPs", do: r.joinVIPs})
 	default:
 		return append(list,
 			step{name: "join cluster", do: r.kubeadmJoin},
