@@ -14,11 +14,20 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// WriteFileAtomic writes data to path so that a reader, also one after a power
-// cut, sees either the old file or the whole new one: it writes a temporary
-// file beside it, syncs it, renames it over path and syncs the directory.
-// Parent directories are created with mode 0755.
-func WriteFileAtomic(path string, data []byte, mode fs.FileMode) (err error) {
+// WriteFileAtomic writes data to path as WriteAtomic does.
+func WriteFileAtomic(path string, data []byte, mode fs.FileMode) error {
+	return WriteAtomic(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteAtomic writes a file so that a reader, also one after a power cut, sees
+// either the old file or the whole new one: fill writes a temporary file
+// beside it, which is synced and renamed over path, and the directory is
+// synced. If fill fails the old file stays. Parent directories are created
+// with mode 0755.
+func WriteAtomic(path string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -32,7 +41,7 @@ func WriteFileAtomic(path string, data []byte, mode fs.FileMode) (err error) {
 			err = errors.Join(err, os.Remove(tmp.Name()))
 		}
 	}()
-	if err := fill(tmp, data, mode); err != nil {
+	if err := complete(tmp, mode, fill); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), tmp.Close())
 	}
 	if err := tmp.Close(); err != nil {
@@ -44,11 +53,11 @@ func WriteFileAtomic(path string, data []byte, mode fs.FileMode) (err error) {
 	return SyncDir(dir)
 }
 
-func fill(f *os.File, data []byte, mode fs.FileMode) error {
+func complete(f *os.File, mode fs.FileMode, fill func(io.Writer) error) error {
 	if err := f.Chmod(mode); err != nil {
 		return err
 	}
-	if _, err := io.Copy(f, bytes.NewReader(data)); err != nil {
+	if err := fill(f); err != nil {
 		return err
 	}
 	return f.Sync()

@@ -209,30 +209,15 @@ func (s *Store) extractLayer(ctx context.Context, root string, l v1.Descriptor, 
 }
 
 // place writes one file, checks it and puts it in the old one's place.
-func place(path string, r io.Reader, want File, mode fs.FileMode) (err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(tmp.Name()))
+func place(path string, r io.Reader, want File, mode fs.FileMode) error {
+	return host.WriteAtomic(path, mode, func(w io.Writer) error {
+		h := sha256.New()
+		if _, err := io.Copy(io.MultiWriter(w, h), r); err != nil {
+			return err
 		}
-	}()
-	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(tmp, h), r)
-	if err := errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if got := digestOf(h); got != want.Digest {
-		return fmt.Errorf("write %s: its content is %s, not %s: the release is damaged", path, got, want.Digest)
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	return host.SyncDir(dir)
+		if got := digestOf(h); got != want.Digest {
+			return fmt.Errorf("its content is %s, not %s: the release is damaged", got, want.Digest)
+		}
+		return nil
+	})
 }

@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// Role labels of nodes; their value is empty.
+const (
+	LabelControlPlane = "node-role.kubernetes.io/control-plane"
+	LabelMaster       = "node-role.kubernetes.io/master"
+	LabelWorker       = "node-role.kubernetes.io/worker"
+)
+
 // Node is a node of the cluster as the API tells it.
 type Node struct {
 	Name   string
@@ -22,14 +29,14 @@ func CompareNodes(a, b Node) int { return strings.Compare(a.Name, b.Name) }
 
 // ControlPlane reports whether the node is labelled as a control plane.
 func (n Node) ControlPlane() bool {
-	_, ok := n.Labels["node-role.kubernetes.io/control-plane"]
+	_, ok := n.Labels[LabelControlPlane]
 	return ok
 }
 
 // HasRole reports whether the node carries one of the role labels that the
 // specifications select by.
 func (n Node) HasRole() bool {
-	_, master := n.Labels["node-role.kubernetes.io/master"]
-	_, worker := n.Labels["node-role.kubernetes.io/worker"]
+	_, master := n.Labels[LabelMaster]
+	_, worker := n.Labels[LabelWorker]
 	return master || worker
 }

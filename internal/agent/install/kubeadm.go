@@ -86,7 +86,7 @@ func (r *run) joined(ctx context.Context) bool {
 		return err == nil
 	}
 	out, err := host.Run(ctx, host.Command("kubectl", "--kubeconfig", adminKubeconfig, "--request-timeout=5s",
-		"get", "nodes", "--selector", "node-role.kubernetes.io/control-plane",
+		"get", "nodes", "--selector", state.LabelControlPlane,
 		"--field-selector", "metadata.name="+r.facts.NodeName, "--output", "name"))
 	return err == nil && len(out) > 0
 }

@@ -7,9 +7,9 @@ import "github.com/holdfast/holdfast/internal/state"
 
 // Role labels; their value is empty.
 const (
-	ControlPlane = "node-role.kubernetes.io/control-plane"
-	Master       = "node-role.kubernetes.io/master"
-	Worker       = "node-role.kubernetes.io/worker"
+	ControlPlane = state.LabelControlPlane
+	Master       = state.LabelMaster
+	Worker       = state.LabelWorker
 )
 
 // Claim is the label by which a host says, from its first moment as a node,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/payload"
 	"github.com/holdfast/holdfast/internal/render/document"
+	"github.com/holdfast/holdfast/internal/render/volume"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -142,8 +143,8 @@ func daemonSet(s *site.Site) appsv1.DaemonSet {
 					Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 					Containers:  []corev1.Container{daemon(s)},
 					Volumes: []corev1.Volume{
-						hostPath("run", "/run/flannel", corev1.HostPathDirectoryOrCreate),
-						hostPath("xtables-lock", "/run/xtables.lock", corev1.HostPathFileOrCreate),
+						volume.HostPath("run", "/run/flannel", corev1.HostPathDirectoryOrCreate),
+						volume.HostPath("xtables-lock", "/run/xtables.lock", corev1.HostPathFileOrCreate),
 						{Name: "conf", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 							LocalObjectReference: corev1.LocalObjectReference{Name: "kube-flannel-cfg"},
 						}}},
@@ -180,11 +181,5 @@ func daemon(s *site.Site) corev1.Container {
 func fromField(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: path},
-	}}
-}
-
-func hostPath(name, path string, kind corev1.HostPathType) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-		HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind},
 	}}
 }

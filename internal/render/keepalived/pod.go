@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/render/volume"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -37,8 +38,8 @@ func Pod(image string) ([]byte, error) {
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers:                    []corev1.Container{container(image)},
 			Volumes: []corev1.Volume{
-				hostPath("config", "/etc/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
-				hostPath("run", "/run/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
+				volume.HostPath("config", "/etc/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
+				volume.HostPath("run", "/run/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
 			},
 		},
 	}
@@ -64,12 +65,6 @@ func container(image string) corev1.Container {
 			{Name: "run", MountPath: "/run/holdfast/keepalived"},
 		},
 	}
-}
-
-func hostPath(name, path string, kind corev1.HostPathType) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-		HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind},
-	}}
 }
 
 // Files renders configuration and static pod, in the order in which they have

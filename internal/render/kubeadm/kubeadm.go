@@ -23,7 +23,7 @@ import (
 
 // ControlPlaneTaint keeps workloads off control planes that have workers
 // beside them.
-const ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
+const ControlPlaneTaint = state.LabelControlPlane
 
 // maxRestartPeriod bounds kubelet's back-off of a crashing container, which
 // would otherwise keep an API server down for minutes after etcd is back
