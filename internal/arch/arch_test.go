@@ -50,6 +50,7 @@ var layers = map[string]layer{
 	"internal/keys":         effect,
 	"internal/kube":         effect,
 	"internal/redfish":      effect,
+	"internal/pacemaker":    effect,
 	"internal/observe":      effect,
 	"internal/apply":        effect,
 	"internal/release":      effect,

@@ -54,6 +54,9 @@ func (b *Lab) createArgs(h Host, image string) []string {
 		"--privileged", "--cgroupns", "private", "--systemd=false", "-e", "container=podman",
 		"--stop-signal", "SIGRTMIN+3", "--restart", "no", "--log-driver", "none", "--pids-limit", "0",
 		"--tmpfs", "/run:rw,exec,mode=755", "--tmpfs", "/run/lock:rw", "--tmpfs", "/tmp:rw,exec,mode=1777",
+		// Each client of Corosync takes 3 MB of it; podman's 64 MB are full
+		// before Pacemaker runs, and a real host has half its memory.
+		"--shm-size", "1g",
 		"--ulimit", "nofile=10000:10000", "--ulimit", "nproc=8000:8000",
 		"--network", "ns:" + namespace(h.Namespace).path(),
 	}

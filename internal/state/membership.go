@@ -1,0 +1,13 @@
+package state
+
+// Membership is what Corosync says about who is there.
+type Membership struct {
+	// Ring names this membership: no other one has its number, both hosts know
+	// it by the same one, and a later membership of a host has a greater one.
+	Ring uint64 `json:"ring"`
+	// Members are the names of the nodes in it, this host's among them, sorted.
+	Members []string `json:"members"`
+	// Quorate is false on a host that has not seen its peer since it booted
+	// (Corosync's wait_for_all) and was not granted quorum.
+	Quorate bool `json:"quorate"`
+}
