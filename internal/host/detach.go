@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +11,9 @@ import (
 
 // StartDetached starts a process that outlives this one: in a session of its
 // own, without a terminal, with both outputs appended to the file log (mode
-// 0600). It returns the pid; the caller never waits for the process.
+// 0600). Where the command has a Stdin or a Stdout it must be a file, since
+// nobody stays to copy; a lock on it is then held until both have let it go. It
+// returns the pid; the caller never waits for the process.
 func StartDetached(c Cmd, log string) (int, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -19,13 +22,28 @@ func StartDetached(c Cmd, log string) (int, error) {
 	defer closeQuietly(out)
 	cmd := exec.Command(c.program(), c.Args...) //nolint:noctx // no context may end it
 	cmd.Dir, cmd.Env = c.Dir, c.environ()
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, out, out
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
+	if err := onlyFiles(cmd.Stdin, cmd.Stdout); err != nil {
+		return 0, fmt.Errorf("start %s: %w", c, err)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("start %s: %w", c, err)
 	}
 	pid := cmd.Process.Pid
 	return pid, cmd.Process.Release()
+}
+
+func onlyFiles(streams ...any) error {
+	for _, s := range streams {
+		if _, ok := s.(*os.File); s != nil && !ok {
+			return errors.New("what outlives this process can only read and write files")
+		}
+	}
+	return nil
 }
 
 func closeQuietly(c io.Closer) { _ = c.Close() }

@@ -1,0 +1,56 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// config reads the identity's files.
+func (id Identity) config() (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(id.Cert, id.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate %s of etcd's client: %w", id.Cert, err)
+	}
+	bundle, err := os.ReadFile(id.CA)
+	if err != nil {
+		return nil, fmt.Errorf("read etcd's authorities: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("read etcd's authorities: %s holds no certificate", id.CA)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, RootCAs: roots}, nil
+}
+
+// files are credentials that are read for each connection, so that renewed
+// certificates, and a renewed authority too, need no restart.
+type files struct{ id Identity }
+
+// ClientHandshake reads the files and makes the connection with them.
+func (f files) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	cfg, err := f.id.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	return credentials.NewTLS(cfg).ClientHandshake(ctx, authority, raw)
+}
+
+// ServerHandshake is never called: these are a client's.
+func (f files) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, fmt.Errorf("etcd's client serves nothing")
+}
+
+// Info says that the connection is encrypted.
+func (f files) Info() credentials.ProtocolInfo { return credentials.NewTLS(nil).Info() }
+
+// Clone returns the same: there is nothing to change.
+func (f files) Clone() credentials.TransportCredentials { return f }
+
+// OverrideServerName does nothing: the name is the address that is dialled.
+func (f files) OverrideServerName(string) error { return nil }
