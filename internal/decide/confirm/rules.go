@@ -1,0 +1,198 @@
+package confirm
+
+import (
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Rule is one line of the table, as a person reads it.
+type Rule struct {
+	ID   string
+	When string
+	Need Need
+	Why  string
+}
+
+type rule struct {
+	id   string
+	says string // when it applies, in words
+	need Need
+	why  func(*view) string
+	when func(*view) bool
+}
+
+// Decide returns what it takes until a confirmation may be written.
+func Decide(s Situation) Decision {
+	v := look(s)
+	for i := range table {
+		if r := &table[i]; r.when(v) {
+			return v.decision(r)
+		}
+	}
+	return Decision{Need: Refuse, Rule: "nothing-fits", Reason: "no rule fits: please report this"}
+}
+
+// Rules returns the table in its order.
+func Rules() []Rule {
+	unnamed := &view{peer: "PEER"}
+	out := make([]Rule, 0, len(table))
+	for _, r := range table {
+		out = append(out, Rule{r.id, r.says, r.need, r.why(unnamed)})
+	}
+	return out
+}
+
+// decision completes what a rule said with what depends on the record.
+func (v *view) decision(r *rule) Decision {
+	d := Decision{Need: r.need, Rule: r.id, Reason: r.why(v)}
+	if r.need != Confirm && r.need != Phrase {
+		return d
+	}
+	d.PowerOff, d.Force = v.on, v.effect == Forced
+	d.Risks, d.Then = v.risks(), v.then.Reason
+	if v.blind || d.Force || v.there {
+		d.Need, d.Phrase = Phrase, v.phrase()
+	}
+	return d
+}
+
+func (v *view) verdict() string { return v.Report.Verdict.Reason }
+
+// table is the order in which a situation is judged; the first rule that fits
+// decides. What makes a word useless or dangerous comes before what it takes.
+var table = []rule{
+	{
+		"no-agent", "the agent of etcd on this host does not answer", Refuse,
+		say("the agent of etcd on this host does not answer, and nobody else would go on: systemctl start podman-etcd"),
+		func(v *view) bool { return !v.Agent },
+	},
+	{
+		"no-peer", "the agent does not know its peer", Refuse,
+		say("the agent does not know which host is the peer: is this one of two control planes?"),
+		func(v *view) bool { return v.peer == "" },
+	},
+	{
+		"leaving", "Pacemaker stops etcd on this host", Refuse,
+		say("Pacemaker stops etcd on this host, or wants it stopped: pcs status says why"),
+		func(v *view) bool { return strings.HasPrefix(v.Report.Verdict.Rule, "leave.") },
+	},
+	{
+		"unknown", "something basic about this host is unknown", Refuse,
+		func(v *view) string {
+			return "too little is known: " + v.verdict() + ": see systemctl status corosync pacemaker podman-etcd"
+		},
+		func(v *view) bool { return !v.there && !v.gone || strings.HasPrefix(v.Report.Verdict.Rule, "unknown.") },
+	},
+	{
+		"peer-is-there", "the peer is in contact and nobody waits for a person", Nothing,
+		func(v *view) string { return v.peer + " is there: nothing has to be confirmed" },
+		func(v *view) bool { return v.there && !v.asks() },
+	},
+	{
+		"goes-on", "the protocol goes on without a person", Nothing,
+		func(v *view) string { return "this host goes on by itself: " + v.verdict() },
+		func(v *view) bool { return !v.asks() && !v.awaitsFence() && goesOn(v.Report.Verdict) },
+	},
+	{
+		"useless", "the protocol would not go on with a confirmation either", Refuse,
+		func(v *view) string { return "a confirmation would not help: " + v.verdict() },
+		func(v *view) bool { return v.effect == Useless },
+	},
+	{
+		"fencing-under-way", "Pacemaker has been asked to fence the peer a moment ago", Wait,
+		func(v *view) string {
+			return "Pacemaker fences " + v.peer + "; a person's word may take its place after " + Patience.String()
+		},
+		func(v *view) bool { return v.awaitsFence() && v.Report.Since < Patience },
+	},
+	{
+		"two-truths", "the BMC says Off while the peer is in contact", Refuse,
+		func(v *view) string {
+			return "the BMC says Off while " + v.peer + " is in contact: it is another machine's, or it lies: holdfast fencing verify"
+		},
+		func(v *view) bool { return v.there && v.off },
+	},
+	{
+		"cannot-switch-off", "the peer is in contact and its BMC does not answer", Refuse,
+		func(v *view) string {
+			return v.peer + " is in contact and its BMC cannot switch it off: shut it down (on it: systemctl poweroff), then confirm"
+		},
+		func(v *view) bool { return v.there && v.blind },
+	},
+	{
+		"still-on", "the peer's BMC was asked to cut the power, and does not read Off", Refuse,
+		func(v *view) string {
+			return "the BMC of " + v.peer + " was asked to cut its power and says " + v.BMC.Power.Value + ", not Off: cut it by other means, then run this again"
+		},
+		func(v *view) bool { return v.BMC.Tried && v.on },
+	},
+	{
+		"went-mute", "the peer's BMC was asked to cut the power, and answers no more", Refuse,
+		func(v *view) string {
+			return "the BMC of " + v.peer + " said that it runs and answers no more, so it counts as running: see that it is off, then run this again"
+		},
+		func(v *view) bool { return v.BMC.Tried && v.blind },
+	},
+	{
+		"off", "the peer's BMC says Off", Confirm,
+		func(v *view) string { return "the BMC of " + v.peer + " says Off" },
+		func(v *view) bool { return v.off },
+	},
+	{
+		"on", "the peer's BMC says something else", Confirm,
+		func(v *view) string {
+			return "the BMC of " + v.peer + " says " + v.BMC.Power.Value + ": it is switched off first"
+		},
+		func(v *view) bool { return v.on },
+	},
+	{
+		"unproved", "the power state of the peer cannot be read", Phrase,
+		func(v *view) string { return "nothing proves that " + v.peer + " is off: " + v.BMC.Problem },
+		func(*view) bool { return true },
+	},
+}
+
+func say(text string) func(*view) string { return func(*view) string { return text } }
+
+// phrase returns what has to be typed: it names what the person vouches for.
+func (v *view) phrase() string {
+	var parts []string
+	switch {
+	case v.there:
+		parts = append(parts, "crash "+v.peer)
+	case v.blind:
+		parts = append(parts, v.peer+" is off")
+	}
+	if v.effect == Forced {
+		parts = append(parts, "lose what only "+v.peer+" has")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// risks says what a wrong word costs.
+func (v *view) risks() []string {
+	var out []string
+	if v.there {
+		out = append(out, v.peer+" runs and will lose its power at once")
+	}
+	if v.blind {
+		out = append(out, "if "+v.peer+" runs after all, both hosts may take writes, and those of one of them will be thrown away")
+	}
+	if v.effect == Forced {
+		out = append(out, v.loss(), v.peer+" must not be started alone before it has seen this host: its copy is then backed up and replaced")
+	}
+	return out
+}
+
+// loss says what may be missing from this host's copy.
+func (v *view) loss() string {
+	switch v.Report.Snapshot.Record.Value.State {
+	case state.EtcdVoter:
+		return "this copy became a voter a moment before it stopped: writes that " + v.peer + " had acknowledged by then may be missing"
+	case state.EtcdDeparting:
+		return "this host had left the cluster: every write since then is on " + v.peer + " alone, and will be lost"
+	default:
+		return "if " + v.peer + " went on without this host, every write since then is on " + v.peer + " alone, and will be lost"
+	}
+}
