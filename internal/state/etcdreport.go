@@ -60,6 +60,8 @@ type EtcdReport struct {
 	// has been the same.
 	At    time.Time     `json:"at"`
 	Since time.Duration `json:"since"`
+	// Down is how long etcd has been down while it should run.
+	Down time.Duration `json:"down,omitempty"`
 	// Problem is what the last step ran into, empty where it worked.
 	Problem string `json:"problem,omitempty"`
 	// StandIn is how the last take-over went, as the stand-in told it.

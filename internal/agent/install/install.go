@@ -122,6 +122,9 @@ func (r *run) steps() []step {
 		list = append(list, step{name: "hold API VIP", do: r.holdVIP, always: true})
 	}
 	list = append(list, step{name: "unpack release", do: r.unpack}, step{name: "load images", do: r.loadImages})
+	if r.oneOfTwo() {
+		list = append(list, step{name: "load etcd for podman", do: r.loadEtcdForPodman})
+	}
 	switch r.Site.Role {
 	case state.RoleBootstrap:
 		return append(list,

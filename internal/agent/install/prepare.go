@@ -124,6 +124,9 @@ func (r *run) unpack(ctx context.Context) error {
 	if r.Site.Role.ControlPlane() {
 		units = append(units, renderhost.AgentUnit)
 	}
+	if r.oneOfTwo() {
+		units = append(units, renderhost.EtcdUnit)
+	}
 	return r.systemctl(ctx, units...)
 }
 
@@ -134,11 +137,18 @@ var (
 )
 
 func (r *run) images() []string {
+	list := append([]string{}, nodeImages...)
 	if r.Site.Role.ControlPlane() {
-		return append(append([]string{}, nodeImages...), controlPlaneImages...)
+		list = append(list, controlPlaneImages...)
 	}
-	return nodeImages
+	if r.oneOfTwo() {
+		list = append(list, "holdfast-operator")
+	}
+	return list
 }
+
+// oneOfTwo reports whether this host is a control plane of a cluster of two.
+func (r *run) oneOfTwo() bool { return r.Site.Role.ControlPlane() && r.Site.Topology().Fencing }
 
 // loadImages hands the role's images to containerd. An image that it knows
 // already is not sent again.

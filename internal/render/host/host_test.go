@@ -141,10 +141,13 @@ func TestUnitsAreWhatSystemdUnderstands(t *testing.T) {
 	}
 	dir := t.TempDir()
 	programs := strings.NewReplacer("ExecStart=/usr/local/bin/", "ExecStart=/bin/true ", "ExecStart=/usr/sbin/", "ExecStart=/bin/true ",
-		"ExecStart=/usr/lib/holdfast/", "ExecStart=/bin/true ")
+		"ExecStart=/usr/lib/holdfast/", "ExecStart=/bin/true ", "ExecStart=/usr/lib/ocf/", "ExecStart=/bin/true ")
 	var paths []string
 	for _, u := range c.Units {
 		path := filepath.Join(dir, u.Name)
+		if u.Contents == "" { // a unit of the distribution: something to hang the drop-ins on
+			u.Contents = "[Service]\nExecStart=/bin/true\n"
+		}
 		write(t, path, programs.Replace(u.Contents))
 		for _, d := range u.Dropins {
 			write(t, filepath.Join(path+".d", d.Name), d.Contents)

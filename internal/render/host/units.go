@@ -2,6 +2,7 @@ package host
 
 import (
 	"github.com/holdfast/holdfast/internal/ignition"
+	"github.com/holdfast/holdfast/internal/payload"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -13,6 +14,8 @@ const (
 	InstallUnit    = "holdfast-install.service"
 	AgentUnit      = "holdfast-agent.service"
 	TrustUnit      = "holdfast-trust.service"
+	EtcdUnit       = "podman-etcd.service"
+	CorosyncUnit   = "corosync.service"
 )
 
 // units returns the units of a role. Runtime and kubelet wait for what
@@ -27,6 +30,9 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 	if role.ControlPlane() {
 		units = append(units, ignition.Unit{Name: AgentUnit, Contents: agentUnit, Enabled: true})
 	}
+	if role.ControlPlane() && s.Topology().Fencing {
+		units = append(units, clusterUnits()...)
+	}
 	if s.Config.Proxy != nil {
 		for i := range units {
 			units[i].Dropins = proxyDropin(units[i].Name)
@@ -36,6 +42,15 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 		units = append(units, ignition.Unit{Name: TrustUnit, Contents: trustUnit, Enabled: true})
 	}
 	return units
+}
+
+// clusterUnits are what a host of a two-node control plane has beside Corosync
+// and Pacemaker, which the cluster enables when it sets them up.
+func clusterUnits() []ignition.Unit {
+	return []ignition.Unit{
+		{Name: EtcdUnit, Contents: etcdUnit, Enabled: true},
+		{Name: CorosyncUnit, Dropins: []ignition.Dropin{{Name: "10-holdfast.conf", Contents: corosyncDropin}}},
+	}
 }
 
 // proxyDropin gives the site's proxy to what may fetch from outside: images,
@@ -129,6 +144,38 @@ RestartSec=1
 
 [Install]
 WantedBy=multi-user.target
+`
+
+// etcdUnit is ordered before Pacemaker, so that it stops after Pacemaker has
+// had its agents stop etcd in order. What it started lives on when it is
+// restarted or ended: etcd's process is none of the unit's.
+const etcdUnit = `[Unit]
+Description=Keeper of etcd on this host, one of two
+After=network-online.target local-fs.target
+Wants=network-online.target
+Before=pacemaker.service
+ConditionPathExists=` + payload.ResourceAgent + `
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+EnvironmentFile=-/etc/default/holdfast-agent
+ExecStart=` + payload.ResourceAgent + ` serve
+Restart=always
+RestartSec=200ms
+KillMode=process
+Delegate=yes
+
+[Install]
+WantedBy=multi-user.target
+`
+
+// corosyncDropin keeps Corosync from starting on a network that is still being
+// put together: each address that goes away and comes back is a lost peer, and
+// a lost peer is fenced.
+const corosyncDropin = `[Unit]
+After=network-online.target
+Wants=network-online.target
 `
 
 // trustUnit makes the site's certificates part of the host's own list, with

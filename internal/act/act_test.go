@@ -1,0 +1,139 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// fake writes down what it is asked to do.
+type fake struct {
+	did  chan string
+	fail error
+}
+
+func (f *fake) do(format string, args ...any) error {
+	f.did <- fmt.Sprintf(format, args...)
+	return f.fail
+}
+
+func (f *fake) RemoveMember(_ context.Context, id state.MemberID) error { return f.do("remove %s", id) }
+func (f *fake) AddLearner(_ context.Context, url string) error          { return f.do("add %s", url) }
+func (f *fake) Promote(_ context.Context, id state.MemberID) error      { return f.do("promote %s", id) }
+func (f *fake) Mark(_ context.Context, id state.MemberID, n uint64) error {
+	return f.do("mark %s %d", id, n)
+}
+func (f *fake) MoveLeader(_ context.Context, id state.MemberID) error { return f.do("move to %s", id) }
+func (f *fake) Fence(context.Context) error                           { return f.do("fence") }
+func (f *fake) ConfirmOff(context.Context) error                      { return f.do("confirm off") }
+func (f *fake) GrantQuorum(context.Context) error                     { return f.do("grant quorum") }
+func (f *fake) Backup(context.Context) error {
+	return errors.Join(f.do("back up"), errors.New("disk full"))
+}
+func (f *fake) Empty(context.Context) error { return f.do("empty") }
+
+type fakeProcess struct{ *fake }
+
+func (f fakeProcess) Start(context.Context) error { return f.do("start etcd") }
+func (f fakeProcess) Stop(context.Context) error  { return f.do("stop etcd") }
+
+type fakeStandIn struct{ *fake }
+
+func (f fakeStandIn) Start(_ context.Context, id state.MemberID, r state.EtcdRecord) error {
+	return f.do("stand in for %s by %s", id, r.TakeOver.ID)
+}
+func (f fakeStandIn) Stop(context.Context) error { return f.do("stop stand-in") }
+
+func newDoer() (*Doer, *fake) {
+	f := &fake{did: make(chan string, 8)}
+	return &Doer{
+		Etcd: f, Process: fakeProcess{f}, Copy: f, StandIn: fakeStandIn{f}, Peer: f, PeerURL: "https://peer:2380",
+		WriteRecord: func(r state.EtcdRecord) error { return f.do("write %s %d", r.State, r.Seq) },
+		Ring:        func() uint64 { return 7 }, Log: func(string, ...any) {},
+	}, f
+}
+
+func snapshot() state.EtcdSnapshot {
+	var s state.EtcdSnapshot
+	s.Record = state.Known(state.EtcdRecord{State: state.EtcdTakingOver, Seq: 4, TakeOver: state.EtcdTakeOver{ID: "r4nd"}})
+	s.Pacemaker.Ring = 7
+	return s
+}
+
+func TestEachStepHasItsEffects(t *testing.T) {
+	standing := snapshot()
+	standing.Local.StandIn = state.Known(state.MemberID(0xb))
+	inert := snapshot()
+	inert.Pacemaker.Inert = state.Known(true)
+	verdict := func(a state.EtcdAction) state.EtcdVerdict { return state.EtcdVerdict{Action: a, Member: 0xb, Seq: 9} }
+	for sentence, c := range map[string]struct {
+		s    state.EtcdSnapshot
+		v    state.EtcdVerdict
+		want []string
+	}{
+		"waiting does nothing":                    {snapshot(), verdict(state.EtcdWait), nil},
+		"etcd is started":                         {snapshot(), verdict(state.EtcdStart), []string{"start etcd"}},
+		"a stand-in is stopped before etcd":       {snapshot(), verdict(state.EtcdStop), []string{"stop stand-in", "stop etcd"}},
+		"a stand-in knows the take-over":          {snapshot(), verdict(state.EtcdStartStandIn), []string{"stand in for b by r4nd"}},
+		"a member is removed":                     {snapshot(), verdict(state.EtcdRemove), []string{"remove b"}},
+		"or by the stand-in that speaks for it":   {standing, verdict(state.EtcdRemove), nil},
+		"a learner is added":                      {snapshot(), verdict(state.EtcdAddLearner), []string{"add https://peer:2380"}},
+		"a learner is promoted":                   {snapshot(), verdict(state.EtcdPromote), []string{"promote b"}},
+		"a marker names the record":               {snapshot(), verdict(state.EtcdMark), []string{"mark b 9"}},
+		"leadership is moved":                     {snapshot(), verdict(state.EtcdMoveLeader), []string{"move to b"}},
+		"a failed backup does not hold up":        {snapshot(), verdict(state.EtcdEmpty), []string{"back up", "empty"}},
+		"quorum is granted":                       {inert, verdict(state.EtcdGrantQuorum), []string{"grant quorum"}},
+		"a lone host only confirms":               {inert, verdict(state.EtcdAskFence), []string{"confirm off"}},
+		"a host that lost its peer has it fenced": {snapshot(), verdict(state.EtcdAskFence), []string{"fence"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			d, f := newDoer()
+			if err := d.Do(t.Context(), c.s, c.v); err != nil {
+				t.Fatal(err)
+			}
+			var did []string
+			for range c.want { // a fence goes on beside its caller
+				select {
+				case what := <-f.did:
+					did = append(did, what)
+				case <-time.After(5 * time.Second):
+				}
+			}
+			if !slices.Equal(did, c.want) || len(f.did) > 0 {
+				t.Errorf("did %q and %d more, want %q", did, len(f.did), c.want)
+			}
+		})
+	}
+}
+
+func TestNobodyIsFencedOnTheWordOfAnotherMembership(t *testing.T) {
+	d, f := newDoer()
+	d.Ring = func() uint64 { return 8 }
+	if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdAskFence}); err == nil || len(f.did) > 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestARecordFollowsTheOneThatWasLookedAt(t *testing.T) {
+	d, f := newDoer()
+	v := state.EtcdVerdict{Action: state.EtcdWriteRecord, Record: &state.EtcdRecord{State: state.EtcdSole, Seq: 5}}
+	if err := d.Do(t.Context(), snapshot(), v); err != nil || <-f.did != "write sole 5" {
+		t.Error(err)
+	}
+	v.Record.Seq = 6
+	if err := d.Do(t.Context(), snapshot(), v); err == nil || len(f.did) > 0 {
+		t.Error("a record was skipped and nobody noticed")
+	}
+}
+
+func TestAnUnknownStepIsAnError(t *testing.T) {
+	d, _ := newDoer()
+	if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: "hope"}); err == nil {
+		t.Error("want an error")
+	}
+}

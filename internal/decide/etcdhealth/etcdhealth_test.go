@@ -1,0 +1,26 @@
+package etcdhealth
+
+import (
+	"testing"
+	"time"
+)
+
+func TestOnlyAnEtcdThatCannotAnswerIsEnded(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		p   Process
+		end bool
+	}{
+		"a healthy one is left alone":             {Process{Runs: true, Age: time.Hour}, false},
+		"a frozen one is ended soon":              {Process{Runs: true, Stopped: true, Age: time.Hour, Mute: 2 * time.Second}, true},
+		"a frozen one that answered just now not": {Process{Runs: true, Stopped: true, Age: time.Hour}, false},
+		"a mute one gets its time":                {Process{Runs: true, Age: time.Hour, Mute: 14 * time.Second}, false},
+		"and is ended then":                       {Process{Runs: true, Age: time.Hour, Mute: 16 * time.Second}, true},
+		"a young one reads its log":               {Process{Runs: true, Age: 30 * time.Second, Mute: 30 * time.Second}, false},
+		"one that waits for its disk is not":      {Process{Runs: true, Blocked: true, Age: time.Hour, Mute: time.Hour}, false},
+		"one that may not run at all is not":      {Process{Stopped: true, Age: time.Hour, Mute: time.Hour}, false},
+	} {
+		if got := End(c.p); (got != "") != c.end {
+			t.Errorf("%s: %q", sentence, got)
+		}
+	}
+}

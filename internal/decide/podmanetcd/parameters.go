@@ -1,0 +1,151 @@
+// Package podmanetcd decides what the resource agent ocf:holdfast:podman-etcd
+// tells Pacemaker: its parameters, its meta-data, and the exit code of each
+// action from the report of the host's daemon.
+package podmanetcd
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Parameters are what Pacemaker's configuration says about etcd. They are the
+// same on both hosts.
+type Parameters struct {
+	// Nodes are the two hosts, by node name.
+	Nodes map[string]netip.Addr `json:"nodes"`
+	// PodManifest is the file that says how etcd runs.
+	PodManifest string `json:"podManifest"`
+	// BackupDir holds the copies that were given up; Backups is how many are
+	// kept, none for zero.
+	BackupDir string `json:"backupDir"`
+	Backups   int    `json:"backups"`
+	// OOM is etcd's oom-score-adj.
+	OOM int `json:"oom"`
+}
+
+// Peer returns the name of the other host of the two, or an error if host is
+// none of them.
+func (p Parameters) Peer(host string) (string, error) {
+	if _, ok := p.Nodes[host]; !ok {
+		return "", fmt.Errorf("node_ip_map does not name this host, %s", host)
+	}
+	for name := range p.Nodes {
+		if name != host {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("node_ip_map names no host but %s", host)
+}
+
+// parameter is one line of the table from which the meta-data are generated
+// and the environment is read.
+type parameter struct {
+	name     string
+	short    string
+	long     string
+	kind     string // string or integer, in the words of the OCF standard
+	standard string // the default; empty for none
+	required bool
+	set      func(*Parameters, string) error
+}
+
+var parameters = []parameter{
+	{
+		name: "node_ip_map", short: "Both nodes and their addresses", kind: "string", required: true,
+		long: "The two nodes and the address at which etcd's peer reaches each: name:address;name:address. " +
+			"What follows the first colon is the address, so IPv6 needs no brackets.",
+		set: func(p *Parameters, v string) (err error) { p.Nodes, err = nodeMap(v); return err },
+	},
+	{
+		name: "pod_manifest", short: "Pod manifest of etcd", kind: "string",
+		standard: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml",
+		long:     "The manifest that the cluster renders for this node: image, arguments, volumes. etcd is restarted in place when it changes.",
+		set:      func(p *Parameters, v string) (err error) { p.PodManifest, err = absolute(v); return err },
+	},
+	{
+		name: "backup_location", short: "Where given-up copies are kept", kind: "string", standard: "/var/lib/holdfast/etcd-backup",
+		long: "Before a copy is emptied so that this node can join anew, it is saved here. A backup that fails never holds the join up.",
+		set:  func(p *Parameters, v string) (err error) { p.BackupDir, err = absolute(v); return err },
+	},
+	{
+		name: "max_backup_snapshots", short: "How many given-up copies are kept", kind: "integer", standard: "3",
+		long: "The oldest go first. 0 saves none.",
+		set:  func(p *Parameters, v string) (err error) { p.Backups, err = number(v, 0, 100); return err },
+	},
+	{
+		name: "oom", short: "oom-score-adj of etcd", kind: "integer", standard: "-997",
+		long: "How willing the kernel is to end etcd when memory is short, from -1000 (never) to 1000. It is not lowered where the host may not do so.",
+		set:  func(p *Parameters, v string) (err error) { p.OOM, err = number(v, -1000, 1000); return err },
+	},
+}
+
+// Parse reads the parameters from what Pacemaker passes, by parameter name,
+// and reports every mistake at once.
+func Parse(given map[string]string) (Parameters, error) {
+	var out Parameters
+	var mistakes []error
+	for _, p := range parameters {
+		value, ok := given[p.name]
+		if !ok || value == "" {
+			value = p.standard
+		}
+		if value == "" && p.required {
+			mistakes = append(mistakes, fmt.Errorf("%s: is required: %s", p.name, p.short))
+			continue
+		}
+		if err := p.set(&out, value); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("%s: %w", p.name, err))
+		}
+	}
+	return out, errors.Join(mistakes...)
+}
+
+// Names lists the parameters.
+func Names() []string {
+	var out []string
+	for _, p := range parameters {
+		out = append(out, p.name)
+	}
+	return out
+}
+
+func nodeMap(v string) (map[string]netip.Addr, error) {
+	out := map[string]netip.Addr{}
+	var addresses []netip.Addr
+	for entry := range strings.SplitSeq(strings.TrimSuffix(strings.ReplaceAll(v, " ", ""), ";"), ";") {
+		name, text, _ := strings.Cut(entry, ":")
+		a, err := netip.ParseAddr(strings.Trim(text, "[]"))
+		switch {
+		case name == "" || err != nil:
+			return nil, fmt.Errorf("%q is not name:address", entry)
+		case slices.Contains(addresses, a.Unmap()):
+			return nil, fmt.Errorf("address %s is given twice", a)
+		}
+		addresses = append(addresses, a.Unmap())
+		out[name] = a.Unmap()
+	}
+	if len(out) != 2 || len(addresses) != 2 {
+		return nil, fmt.Errorf("names %d nodes, must name two", len(out))
+	}
+	return out, nil
+}
+
+func absolute(v string) (string, error) {
+	if !path.IsAbs(v) {
+		return "", fmt.Errorf("%q must be an absolute path", v)
+	}
+	return path.Clean(v), nil
+}
+
+func number(v string, low, high int) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("%q must be a number from %d to %d", v, low, high)
+	}
+	return n, nil
+}

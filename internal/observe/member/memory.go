@@ -1,0 +1,88 @@
+package member
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// Memory is what an observer knows from before, in a file that lives as long
+// as the boot: when the peer last joined, and whether it was heard.
+type Memory struct {
+	path string
+	m    memory
+	// blind is true until the first look: nobody watched before it.
+	blind bool
+}
+
+type memory struct {
+	Boot    string        `json:"boot"`
+	Ring    uint64        `json:"ring"`
+	Contact bool          `json:"contact"`
+	Joined  time.Duration `json:"joined"`
+	Heard   string        `json:"heard,omitempty"`
+}
+
+// OpenMemory reads the memory of this boot; that of another one is forgotten.
+func OpenMemory(path, boot string) (*Memory, error) {
+	out := &Memory{path: path, m: memory{Boot: boot}, blind: true}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was seen in this boot: %w", err)
+	}
+	var m memory
+	if err := json.Unmarshal(data, &m); err == nil && m.Boot == boot {
+		out.m = m
+	}
+	return out, nil
+}
+
+// Joined notes the present membership and returns when the peer last joined.
+// Where it may have joined and left again unseen it counts as having joined
+// now: a fence of before proves nothing about it.
+func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duration) (time.Duration, error) {
+	if m.m.Boot == boot && m.m.Ring == ring {
+		m.blind = false
+		return m.m.Joined, nil
+	}
+	next := memory{Boot: boot, Ring: ring, Contact: contact, Joined: m.m.Joined, Heard: m.m.Heard}
+	known := m.m.Ring != 0
+	if contact || known && (m.blind || !m.m.Contact) {
+		next.Joined = now
+	}
+	m.blind = false
+	return next.Joined, m.write(next)
+}
+
+// Heard is the boot in which the peer said that it had not gone on alone.
+func (m *Memory) Heard() string { return m.m.Heard }
+
+// Hear remembers that the peer said so in this boot.
+func (m *Memory) Hear(boot string) error {
+	if m.m.Heard == boot {
+		return nil
+	}
+	next := m.m
+	next.Heard = boot
+	return m.write(next)
+}
+
+func (m *Memory) write(next memory) error {
+	data, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFileAtomic(m.path, data, 0o600); err != nil {
+		return fmt.Errorf("remember what was seen: %w", err)
+	}
+	m.m = next
+	return nil
+}

@@ -1,0 +1,62 @@
+package member
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestAPeerThatMayHaveJoinedUnseenCountsAsHavingJoinedNow(t *testing.T) {
+	const s = time.Second
+	path := filepath.Join(t.TempDir(), "memory.json")
+	open := func(boot string) *Memory {
+		m, err := OpenMemory(path, boot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := open("one")
+	for _, c := range []struct {
+		sentence string
+		do       func()
+		ring     uint64
+		contact  bool
+		at, want time.Duration
+	}{
+		{"alone since boot: never joined", nil, 4, false, 10 * s, 0},
+		{"the peer joins", nil, 8, true, 20 * s, 20 * s},
+		{"nothing changed", nil, 8, true, 25 * s, 20 * s},
+		{"it leaves", nil, 12, false, 30 * s, 20 * s},
+		{"alone in another membership: it may have come and gone", nil, 20, false, 40 * s, 40 * s},
+		{"it joins again", nil, 24, true, 50 * s, 50 * s},
+		{"the daemon restarts and nothing changed", func() { m = open("one") }, 24, true, 60 * s, 50 * s},
+		{"the daemon restarts and the peer is gone: unseen", func() { m = open("one") }, 36, false, 70 * s, 70 * s},
+		{"another boot begins anew", func() { m = open("two") }, 40, false, 5 * s, 0},
+	} {
+		if c.do != nil {
+			c.do()
+		}
+		boot := m.m.Boot
+		if got, err := m.Joined(boot, c.ring, c.contact, c.at); err != nil || got != c.want {
+			t.Errorf("%s: %s, %v; want %s", c.sentence, got, err, c.want)
+		}
+	}
+}
+
+func TestWhatWasHeardIsRememberedForTheBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory.json")
+	m, err := OpenMemory(path, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Hear("one"); err != nil || m.Heard() != "one" {
+		t.Fatal(m.Heard(), err)
+	}
+	if m, _ = OpenMemory(path, "one"); m.Heard() != "one" {
+		t.Error("a restart of the daemon must not forget")
+	}
+	if m, _ = OpenMemory(path, "two"); m.Heard() != "" {
+		t.Error("another boot must forget")
+	}
+}
