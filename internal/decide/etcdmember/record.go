@@ -108,7 +108,7 @@ func markMissing(v *view, out *state.EtcdVerdict) {
 }
 
 func confirmCommand(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast quorum confirm" }
-func restoreCommand(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast restore --help" }
+func restoreCommand(_ *view, out *state.EtcdVerdict) { out.Next = "etcdutl snapshot restore --help" }
 
 // evidence says what the decision rests on, for whoever reads it later.
 func evidence(v *view) []string {

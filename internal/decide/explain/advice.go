@@ -1,0 +1,181 @@
+package explain
+
+import (
+	"github.com/holdfast/holdfast/internal/decide/confirm"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// RestorePage tells how to begin again from a backup.
+const RestorePage = "docs/runbook/etcd-restore.md"
+
+// advisor gives the advice of one rule, or of several.
+type advisor func(in Input) []Advice
+
+// byRule is the advice of each rule that may last. A rule that is not here
+// passes by itself within seconds, or has nothing to be done about.
+var byRule = map[string]advisor{
+	"unknown.record":  unreadable,
+	"unknown.local":   lookAtServices,
+	"unknown.data":    lookAtServices,
+	"unknown.members": lookAtServices,
+
+	"alone.no-copy":     join(startPeer, restore),
+	"alone.damaged":     join(startPeer, restore),
+	"alone.removed":     join(startPeer, restore),
+	"alone.fence-first": join(fencing, startPeer, word),
+	"alone.unproved":    join(startPeer, fencing, word),
+	"alone.wait":        join(startPeer, word),
+
+	"gone.ask-fence":    join(fencing, word),
+	"gone.unproved":     join(fencing, word),
+	"gone.not-heard":    join(startPeer, word),
+	"gone.not-eligible": join(startPeer, word, restore),
+	"gone.sole-alone":   startPeer,
+
+	"take-over.no-copy":     restore,
+	"take-over.not-a-voter": restore,
+	"take-over.too-many":    tooMany,
+
+	"two-histories": choose,
+
+	"lead.no-copy":        restore,
+	"equal.two-clusters":  restore,
+	"equal.no-record":     join(wordOnPeer, restore),
+	"equal.peer-lost":     join(word, restore),
+	"equal.both-yielded":  restore,
+	"equal.unusable":      restore,
+	"silent.wait":         peersAgent,
+	"equal.unknown":       peersAgent,
+	"equal.unusable-wait": peersAgent,
+	"follow.wait":         peersExplanation,
+	"follow.unknown":      peersExplanation,
+	"lead.unproved":       peersExplanation,
+}
+
+func advice(in Input, status Status) []Advice {
+	if in.Source == FromFiles {
+		return withoutAgent(in)
+	}
+	if status == Stopped {
+		return stoppedAdvice(in)
+	}
+	give, ok := byRule[in.Report.Verdict.Rule]
+	if !ok {
+		return nil
+	}
+	return give(in)
+}
+
+func join(list ...advisor) advisor {
+	return func(in Input) []Advice {
+		var out []Advice
+		for _, give := range list {
+			out = append(out, give(in)...)
+		}
+		return out
+	}
+}
+
+func startPeer(in Input) []Advice {
+	at := "at its BMC"
+	if in.BMC != "" {
+		at = "at its BMC, " + in.BMC
+	}
+	return []Advice{{Does: "switch " + in.Report.Snapshot.Peer + " on (" + at + "): once the two see each other all the rest happens by itself"}}
+}
+
+func fencing(in Input) []Advice {
+	peer := in.Report.Snapshot.Peer
+	return []Advice{
+		{"holdfast fencing verify", "says what keeps the BMC of " + peer + " from answering, and changes nothing"},
+		{"pcs stonith history show " + peer, "shows what Pacemaker has tried"},
+	}
+}
+
+// word offers the confirmation where the protocol would use it.
+func word(in Input) []Advice {
+	effect, _ := confirm.Would(in.Report.Snapshot)
+	peer := in.Report.Snapshot.Peer
+	var does string
+	switch effect {
+	case confirm.Useless:
+		return nil
+	case confirm.Forced:
+		does = "if " + peer + " cannot be started: says what may be lost, switches it off and lets this copy lead"
+	default:
+		does = "if " + peer + " cannot be started and fencing does not succeed: switches it off, or takes your word, and goes on alone; nothing that was acknowledged is lost"
+	}
+	return []Advice{
+		{"holdfast quorum confirm --dry-run", "shows what is known about " + peer + " and what would be done; changes nothing"},
+		{"holdfast quorum confirm --reason 'WHY'", does},
+	}
+}
+
+func wordOnPeer(in Input) []Advice {
+	peer := in.Report.Snapshot.Peer
+	return []Advice{
+		{"ssh " + peer + " holdfast explain etcd", "says what " + peer + " holds: if its copy is the one to keep, it may go on with it"},
+		{"ssh " + peer + " sudo holdfast quorum confirm --dry-run", "says whether " + peer + " may go on without this host, which it switches off for that"},
+	}
+}
+
+func choose(in Input) []Advice {
+	peer := in.Report.Snapshot.Peer
+	return []Advice{
+		{"ssh " + peer + " holdfast explain etcd", "says since when " + peer + " has gone on alone; compare it with this host, and choose whose writes to keep"},
+		{"holdfast quorum confirm --reason 'WHY'", "on the host to keep, and on that one only: switches the other off, whose copy is backed up and replaced when it returns"},
+	}
+}
+
+func restore(Input) []Advice {
+	return []Advice{{"etcdutl snapshot restore --help", "begins again from a backup, on both hosts at once: " + RestorePage}}
+}
+
+func tooMany(Input) []Advice {
+	return []Advice{{
+		"etcdctl member list -w table", "shows the members: there must be exactly two voters; remove the one that belongs to no host (etcdctl member remove ID)",
+	}}
+}
+
+func unreadable(in Input) []Advice {
+	peer := in.Report.Snapshot.Peer
+	return []Advice{
+		{"cat " + state.EtcdRecordPath, "shows the record: version, checksum, state"},
+		{"ssh " + peer + " holdfast explain etcd", "says what " + peer + " does"},
+		{"mv " + state.EtcdRecordPath + " /root/", "only where " + peer + " goes on alone (rule lead.* or gone.sole-alone): this host then backs its copy up and joins anew"},
+	}
+}
+
+func lookAtServices(Input) []Advice {
+	return []Advice{
+		{"systemctl status corosync pacemaker podman-etcd", "shows which of them does not run"},
+		{"journalctl -u podman-etcd -n 50", "shows what could not be looked up"},
+	}
+}
+
+func peersAgent(in Input) []Advice {
+	return []Advice{{"ssh " + in.Report.Snapshot.Peer + " systemctl status podman-etcd", "if this lasts: its agent has not spoken yet"}}
+}
+
+func peersExplanation(in Input) []Advice {
+	return []Advice{{"ssh " + in.Report.Snapshot.Peer + " holdfast explain etcd", "if this lasts: says what " + in.Report.Snapshot.Peer + " waits for"}}
+}
+
+func stoppedAdvice(in Input) []Advice {
+	return []Advice{
+		{"pcs status", "says why Pacemaker has it stopped: standby, disabled, or a failure"},
+		{"pcs node unstandby " + in.Report.Snapshot.Host, "ends a standby of this host"},
+	}
+}
+
+// withoutAgent is what to do where only files could be read.
+func withoutAgent(in Input) []Advice {
+	out := []Advice{
+		{"systemctl start podman-etcd", "starts the agent, which looks at the rest and goes on from the record"},
+		{"journalctl -u podman-etcd -n 50", "shows why it ended"},
+	}
+	if !in.Report.Snapshot.Record.Known {
+		out = append(out, unreadable(in)...)
+	}
+	return out
+}

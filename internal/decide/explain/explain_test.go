@@ -1,0 +1,187 @@
+package explain
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// incident is a file of the corpus, as far as it is explained.
+type incident struct {
+	name     string
+	Snapshot state.EtcdSnapshot `json:"snapshot"`
+	Verdict  state.EtcdVerdict  `json:"verdict"`
+}
+
+func corpus(t *testing.T) []incident {
+	t.Helper()
+	paths, err := filepath.Glob("../../../test/corpus/etcd/*.json")
+	if err != nil || len(paths) < 30 {
+		t.Fatalf("%d files, %v", len(paths), err)
+	}
+	var out []incident
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := incident{name: strings.TrimSuffix(filepath.Base(path), ".json")}
+		if err := json.Unmarshal(b, &c); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func recorded(c incident) Input {
+	return Input{Source: FromSnapshot, Report: state.EtcdReport{Snapshot: c.Snapshot, Verdict: etcdmember.Decide(c.Snapshot)}}
+}
+
+func TestTheExplanationOfEveryIncidentIsTheApprovedText(t *testing.T) {
+	var out strings.Builder
+	for _, c := range corpus(t) {
+		out.WriteString("== " + c.name + "\n" + Text(Etcd(recorded(c)), Style{}) + "\n")
+	}
+	golden.Check(t, "incidents.txt", []byte(out.String()))
+}
+
+func TestWhoeverWaitsForAPersonIsToldWhatToDo(t *testing.T) {
+	rules := map[string]state.EtcdAction{}
+	for _, r := range etcdmember.Rules() {
+		rules[r.ID] = r.Action
+		if _, ok := byRule[r.ID]; r.Action == state.EtcdAskHuman && !ok {
+			t.Errorf("rule %s asks a person, and no advice is given", r.ID)
+		}
+	}
+	for id := range byRule {
+		if _, ok := rules[id]; !ok {
+			t.Errorf("advice for rule %s, which does not exist", id)
+		}
+	}
+	for _, c := range corpus(t) {
+		if e := Etcd(recorded(c)); e.Status == NeedsHuman && len(e.Next) == 0 {
+			t.Errorf("%s: nothing may be done", c.name)
+		}
+	}
+}
+
+// TestEveryAdviceOfTheProtocolIsRepeated keeps the two tables together: where
+// the verdict names a command, the explanation names one of the same program.
+func TestEveryAdviceOfTheProtocolIsRepeated(t *testing.T) {
+	for _, c := range corpus(t) {
+		e := Etcd(recorded(c))
+		if next := etcdmember.Decide(c.Snapshot).Next; next != "" && !strings.Contains(Text(e, Style{Wide: true}), strings.TrimSuffix(next, " --help")) {
+			// A learner is told so: no word makes it lead.
+			if next == "holdfast quorum confirm" && len(e.Next) > 0 {
+				continue
+			}
+			t.Errorf("%s: %q is not among what may be done", c.name, next)
+		}
+	}
+}
+
+// pair is two voters that both hold everything and see each other.
+func pair() Input {
+	two := []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
+	s := state.EtcdSnapshot{
+		Host: "alpha", Peer: "beta", Boot: "b", Uptime: 3 * time.Hour,
+		Record: state.Known(state.EtcdRecord{State: state.EtcdPair, Seq: 4, Cluster: 0xc, Member: 0xa}),
+		Data:   state.Known(state.EtcdData{Copy: state.CopyWhole, Cluster: 0xc, Member: 0xa, Members: two}),
+		Local: state.EtcdLocal{
+			Running: state.Known(true), Leader: state.Known(state.MemberID(0xb)), Members: state.Known(two), StandIn: state.Known(state.MemberID(0)),
+		},
+		Pacemaker: state.EtcdPacemaker{Inert: state.Known(false), Contact: state.Known(true), Ring: 3, Joined: time.Minute},
+		Statement: state.Known(state.EtcdStatement{Ring: 3, Record: state.EtcdRecord{State: state.EtcdPair}}),
+		Proofs:    state.EtcdProofs{Heard: "b"},
+	}
+	return Input{Source: FromAgent, Report: state.EtcdReport{Wish: state.EtcdStarted, Snapshot: s, Since: 90 * time.Second}}
+}
+
+// TestStatus has one line for each sentence about a status.
+func TestStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*state.EtcdReport)
+		want   Status
+		serves Service
+	}{
+		"two voters that see each other are healthy": {func(*state.EtcdReport) {}, Healthy, Writes},
+		"a peer out of sight is a risk": {func(r *state.EtcdReport) {
+			r.Snapshot.Pacemaker.Contact = state.Known(false)
+			r.Snapshot.Record.Value.State = state.EtcdSole
+		}, Degraded, Writes},
+		"contact that is not known is a risk":        {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Contact = state.Fact[bool]{} }, Degraded, Writes},
+		"a learner is a risk":                        {func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[1].Learner = true }, Degraded, Writes},
+		"a peer that is not yet pair is a risk":      {func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Record.State = state.EtcdVoter }, Degraded, Writes},
+		"without a leader nothing is written":        {func(r *state.EtcdReport) { r.Snapshot.Local.Leader = state.Known(state.MemberID(0)) }, Waiting, ReadsOnly},
+		"a stopped etcd that shall run waits":        {func(r *state.EtcdReport) { r.Snapshot.Local.Running = state.Known(false) }, Waiting, None},
+		"an etcd that does not answer is not called": {func(r *state.EtcdReport) { r.Snapshot.Local.Leader = state.Fact[state.MemberID]{} }, Waiting, Unclear},
+		"nothing known is unknown":                   {func(r *state.EtcdReport) { r.Snapshot.Local = state.EtcdLocal{} }, Unknown, Unclear},
+		"stopped by Pacemaker": {func(r *state.EtcdReport) {
+			r.Wish, r.Snapshot.Local.Running = state.EtcdStopped, state.Known(false)
+		}, Stopped, None},
+		"inert with a foreign record asks": {func(r *state.EtcdReport) {
+			r.Snapshot.Local.Running, r.Snapshot.Pacemaker.Inert, r.Snapshot.Pacemaker.Contact = state.Known(false), state.Known(true), state.Known(false)
+		}, NeedsHuman, None},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := pair()
+			c.change(&in.Report)
+			in.Report.Verdict = etcdmember.Decide(in.Report.Snapshot)
+			if got := Etcd(in); got.Status != c.want || got.Service != c.serves {
+				t.Errorf("%s, %s (rule %s), want %s, %s", got.Status, got.Service, got.Rule, c.want, c.serves)
+			}
+		})
+	}
+}
+
+func TestAHostThatIsNotOneOfTwoIsNoFailure(t *testing.T) {
+	e := Etcd(Input{Source: FromFiles, Unmanaged: true})
+	if e.Status != Unmanaged || e.Status.ExitCode() != 0 || len(e.Next) != 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestEachStatusThatAsksForSomethingHasItsExitCode(t *testing.T) {
+	want := map[Status]int{Healthy: 0, Unmanaged: 0, Degraded: 3, Waiting: 4, Stopped: 4, NeedsHuman: 5, Unknown: 6}
+	for s, code := range want {
+		if s.ExitCode() != code {
+			t.Errorf("%s ends with %d, want %d", s, s.ExitCode(), code)
+		}
+	}
+}
+
+func TestAPlainTextHasNoEscapesAndKeepsToThePage(t *testing.T) {
+	for _, c := range corpus(t) {
+		text := Text(Etcd(recorded(c)), Style{})
+		if strings.Contains(text, "\x1b") {
+			t.Errorf("%s: colour without a terminal", c.name)
+		}
+		for line := range strings.Lines(text) {
+			if len(line) > textWidth+1 && strings.Contains(strings.TrimSpace(line), "  ") {
+				t.Errorf("%s: %q", c.name, line)
+			}
+		}
+		if !strings.Contains(Text(Etcd(recorded(c)), Style{Colour: true}), "\x1b[1m") {
+			t.Errorf("%s: no colour on a terminal", c.name)
+		}
+	}
+}
+
+func TestDurationsAreSaidAsAPersonSaysThem(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", -time.Second: "0s", 1500 * time.Millisecond: "1.5s", 9 * time.Second: "9s", 42 * time.Second: "42s",
+		192 * time.Second: "3m12s", 65 * time.Minute: "1h05m", 76 * time.Hour: "3d4h",
+	} {
+		if got := Ago(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}

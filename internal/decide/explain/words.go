@@ -1,0 +1,146 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// summary is the one sentence to read first.
+func summary(in Input, status Status, service Service) string {
+	snap := in.Report.Snapshot
+	switch status {
+	case Healthy:
+		return "takes writes as one of two voters; either host may fail"
+	case Degraded:
+		return "takes writes, but is not safe: " + unsafe(snap)
+	case NeedsHuman:
+		return serviceWords(service, snap) + "; it waits for " + snap.Peer + " or for a person"
+	case Stopped:
+		return "etcd is stopped here, as Pacemaker wants it"
+	case Waiting:
+		return serviceWords(service, snap) + "; it goes on by itself"
+	default:
+		return "it could not be found out whether etcd runs here"
+	}
+}
+
+// unsafe says what is missing to two voters that hold everything.
+func unsafe(s state.EtcdSnapshot) string {
+	switch {
+	case s.Pacemaker.Leaving:
+		return "this host is leaving"
+	case !state.Is(s.Pacemaker.Contact, true):
+		return s.Peer + " is absent, one more failure stops the cluster, and the loss of this host loses data"
+	case len(s.Local.Members.Value) > voters(s):
+		return "one member is still a learner, the loss of the other loses data"
+	case voters(s) < 2:
+		return s.Peer + " is no voter yet, the loss of this host loses data"
+	}
+	return "not both hosts are known to hold everything yet"
+}
+
+func serviceWords(service Service, s state.EtcdSnapshot) string {
+	switch service {
+	case Writes:
+		return "takes writes"
+	case ReadsOnly:
+		return "read-only: etcd runs and has had no leader for " + Ago(s.Local.Leaderless) + ", so no write is accepted"
+	case None:
+		return "etcd does not run here, so the API of this host neither reads nor writes"
+	default:
+		return "etcd runs here and did not answer"
+	}
+}
+
+// Newest says whose copy holds more, as far as this host can know.
+func Newest(s state.EtcdSnapshot) string {
+	if !s.Record.Known {
+		return "unknown: the record of this host cannot be read"
+	}
+	r := s.Record.Value
+	switch r.State {
+	case state.EtcdNone:
+		return "unknown: this host has no record" + copyWords(s)
+	case state.EtcdLearner:
+		return s.Peer + "'s: this copy is, or will be, a learner's and may lack anything"
+	case state.EtcdVoter:
+		return s.Peer + "'s, if they differ: this copy was promoted and is not yet known to hold everything"
+	case state.EtcdDeparting:
+		return s.Peer + "'s: this host left the cluster" + written(r)
+	case state.EtcdTakingOver, state.EtcdSole:
+		return "this host's: it went on alone" + written(r) + proofWords(r)
+	case state.EtcdPair:
+		return pairWords(s, r)
+	}
+	return "unknown"
+}
+
+func pairWords(s state.EtcdSnapshot, r state.EtcdRecord) string {
+	switch {
+	case state.Is(s.Pacemaker.Contact, true) && s.Statement.Known && s.Statement.Value.Record.State.Leads():
+		return s.Peer + "'s: it went on alone while this host was away"
+	case state.Is(s.Pacemaker.Contact, true) && s.Statement.Known && s.Statement.Value.Record.State == state.EtcdPair:
+		return "neither: both hosts hold every acknowledged write"
+	case s.Boot != "" && s.Proofs.Heard == s.Boot:
+		return "neither, as far as " + s.Peer + " was in contact: this copy holds every write acknowledged until then, and " + s.Peer + " said in this boot that it had not gone on alone"
+	}
+	return "not known: both held everything" + written(r) + ", but " + s.Peer + " may have gone on alone while this host was away; only " + s.Peer + " knows"
+}
+
+func copyWords(s state.EtcdSnapshot) string {
+	if s.Data.Known {
+		return "; its data are: " + string(s.Data.Value.Copy)
+	}
+	return ""
+}
+
+func written(r state.EtcdRecord) string {
+	if r.Written.Year() < 2000 { // never set, in old snapshots
+		return ""
+	}
+	return " (recorded " + r.Written.UTC().Format("2006-01-02 15:04:05 UTC") + ")"
+}
+
+func proofWords(r state.EtcdRecord) string {
+	var out string
+	if r.Proof.Kind != "" {
+		out = ", since " + string(r.Proof.Kind) + ": " + r.Proof.Detail
+	}
+	if r.Forced.Who != "" {
+		out += ", forced by " + r.Forced.Who + ": " + r.Forced.Why
+	}
+	return out
+}
+
+// LastContact says when the peer was last known to be there.
+func LastContact(s state.EtcdSnapshot) string {
+	switch {
+	case state.Is(s.Pacemaker.Contact, true):
+		return s.Peer + " is in contact, since " + Ago(s.Uptime-s.Pacemaker.Joined)
+	case !s.Pacemaker.Contact.Known:
+		return "unknown whether " + s.Peer + " is in contact"
+	case s.Pacemaker.Joined == 0:
+		return s.Peer + " has not been in contact since this host booted " + Ago(s.Uptime) + " ago"
+	}
+	return s.Peer + " is out of contact; it last joined " + Ago(s.Uptime-s.Pacemaker.Joined) + " ago"
+}
+
+// Ago writes a duration as a person says it: two units at most.
+func Ago(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 10*time.Second:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + "s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
