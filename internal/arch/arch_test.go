@@ -58,6 +58,7 @@ var layers = map[string]layer{
 	"internal/agent":        loop,
 	"internal/configserver": loop,
 	"internal/installer":    loop,
+	"internal/fence":        loop,
 	"internal/lab":          lab,
 	"internal/arch":         lab,
 	"internal/sim":          lab,

@@ -69,6 +69,8 @@ type Endpoint struct {
 	Password config.Secret
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool
+	// Fingerprint pins the certificate: its SHA-256 in hex, empty for none.
+	Fingerprint string
 	// RootCAs verify the certificate; nil means those of the host.
 	RootCAs *x509.CertPool
 	// Timeout bounds each call; zero means DefaultTimeout.
@@ -87,6 +89,7 @@ type Client struct {
 	endpoint Endpoint
 	api      *gofish.APIClient
 	system   string
+	opened   PowerState
 }
 
 // Open finds the system of an endpoint and reads it once, so that a client
@@ -105,7 +108,10 @@ func Open(ctx context.Context, e Endpoint) (*Client, error) {
 			return err
 		}
 		c.api = api
-		c.system, err = c.find(ctx)
+		system, err := c.find(ctx)
+		if err == nil {
+			c.opened = PowerState(system.PowerState)
+		}
 		return err
 	})
 	if err != nil {
@@ -116,6 +122,10 @@ func Open(ctx context.Context, e Endpoint) (*Client, error) {
 
 // Close closes idle connections.
 func (c *Client) Close() { c.api.HTTPClient.CloseIdleConnections() }
+
+// Opened is the power state that Open read, so that a first look costs no
+// request of its own.
+func (c *Client) Opened() PowerState { return c.opened }
 
 // SystemPath is the path of the system that the client speaks to.
 func (c *Client) SystemPath() string { return c.system }
@@ -230,42 +240,46 @@ func (c *Client) read(ctx context.Context, path string) (*schemas.ComputerSystem
 	return s, nil
 }
 
-// find returns the path of the system that is meant.
-func (c *Client) find(ctx context.Context) (string, error) {
+// find reads the system that is meant and keeps its path.
+func (c *Client) find(ctx context.Context) (*schemas.ComputerSystem, error) {
 	if path := c.endpoint.Address.System; path != "" {
-		_, err := c.read(ctx, path)
-		return path, err
+		return c.take(ctx, path)
 	}
 	paths, err := c.list(ctx)
 	switch {
 	case err != nil:
-		return "", err
+		return nil, err
 	case len(paths) == 1:
-		_, err := c.read(ctx, paths[0])
-		return paths[0], err
+		return c.take(ctx, paths[0])
 	case len(paths) == 0 || c.endpoint.UUID == "" && c.endpoint.Serial == "":
-		return "", manySystems(paths)
+		return nil, manySystems(paths)
 	}
 	return c.search(ctx, paths)
 }
 
+// take reads a system, which is then the client's.
+func (c *Client) take(ctx context.Context, path string) (*schemas.ComputerSystem, error) {
+	c.system = path
+	return c.read(ctx, path)
+}
+
 // search reads systems until one is that which is meant. A system that cannot
 // be read is passed over unless none matches.
-func (c *Client) search(ctx context.Context, paths []string) (string, error) {
+func (c *Client) search(ctx context.Context, paths []string) (*schemas.ComputerSystem, error) {
 	var failed error
 	for _, path := range paths {
-		_, err := c.read(ctx, path)
+		s, err := c.take(ctx, path)
 		if err == nil {
-			return path, nil
+			return s, nil
 		}
 		if reasonOf(err) != WrongServer {
 			failed = err
 		}
 	}
 	if failed != nil {
-		return "", failed
+		return nil, failed
 	}
-	return "", problem{WrongServer, fmt.Sprintf("none of its %d systems has %s", len(paths), c.endpoint.identity())}
+	return nil, problem{WrongServer, fmt.Sprintf("none of its %d systems has %s", len(paths), c.endpoint.identity())}
 }
 
 // list returns the paths of all systems.

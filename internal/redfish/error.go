@@ -233,7 +233,7 @@ func untrusted(err error) bool {
 	_, host := errors.AsType[x509.HostnameError](err)
 	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
 	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
-	return verification || host || authority || invalid
+	return verification || host || authority || invalid || errors.Is(err, errPin) || errors.Is(err, errNoCertificate)
 }
 
 func isTimeout(err error) bool {

@@ -28,13 +28,9 @@ func httpClient(e Endpoint) *http.Client {
 	return &http.Client{
 		CheckRedirect: sameHost,
 		Transport: bounded{&http.Transport{
-			DialContext:  dial,
-			TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
-			TLSClientConfig: &tls.Config{
-				MinVersion:         tls.VersionTLS12,
-				RootCAs:            e.RootCAs,
-				InsecureSkipVerify: e.InsecureSkipVerify, //nolint:gosec // the site's choice: certificateVerification
-			},
+			DialContext:     dial,
+			TLSNextProto:    map[string]func(string, *tls.Conn) http.RoundTripper{},
+			TLSClientConfig: e.tlsConfig(),
 		}},
 	}
 }

@@ -1,0 +1,120 @@
+package fencing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Times of a fence.
+const (
+	// HoldInterval is how often the BMC is read while a fence waits.
+	HoldInterval = time.Second
+	// PollInterval is how often it is read once the power was to be cut.
+	PollInterval = 200 * time.Millisecond
+	// RetryAfter is how long a request may show no effect before it is sent
+	// again.
+	RetryAfter = 5 * time.Second
+	// MaxRequests bounds the requests of one fence.
+	MaxRequests = 2
+)
+
+// Step is what a fence does next.
+type Step string
+
+// The steps.
+const (
+	Proven Step = "proven"  // it is off: write the evidence
+	Hold   Step = "hold"    // give the peer's own fence the time to come first
+	Ask    Step = "ask"     // have the power cut
+	Again  Step = "again"   // read again
+	Refuse Step = "refuse"  // this BMC must not, or cannot, be used
+	GiveUp Step = "give-up" // the time is over
+)
+
+// Reading is one answer of a BMC about its system.
+type Reading struct {
+	// Power is the power state word for word, unknown where it could not be
+	// read.
+	Power state.Fact[string]
+	// Reason is why it could not be read, as internal/redfish calls it.
+	Reason string
+}
+
+// Progress is how far a fence has come.
+type Progress struct {
+	// Delay is what a fence of this target waits first.
+	Delay time.Duration
+	// Elapsed is how long the fence has lasted.
+	Elapsed time.Duration
+	// Budget is how long it may last, its delay not counted.
+	Budget time.Duration
+	// Requests is how often the power was to be cut.
+	Requests int
+	// SinceRequest is how long ago that was for the last time.
+	SinceRequest time.Duration
+	// RequestFailed is true where the last request ended with an error. It
+	// does not say that nothing happened.
+	RequestFailed bool
+}
+
+// Decision is the next step, why, and how long to wait before the next
+// reading.
+type Decision struct {
+	Step Step
+	Why  string
+	Wait time.Duration
+}
+
+// lasting are the reasons that another attempt with the same device meets
+// again; what to do about each is part of the BMC's error.
+var lasting = map[string]bool{
+	"certificate": true, "credentials": true, "not-found": true, "unsupported": true, "no-system": true,
+}
+
+// wrongServer is the one reason that ends a fence at any time: nothing that
+// this BMC says is about the target.
+const wrongServer = "wrong-server"
+
+// Next decides the next step from one reading. Only the state that is spelled
+// exactly Off is off; no other state, no error and no answer to a request is.
+func Next(p Progress, r Reading) Decision {
+	switch {
+	case state.Is(r.Power, state.PowerOff):
+		return Decision{Step: Proven, Why: "the BMC says Off"}
+	case r.Reason == wrongServer:
+		return Decision{Step: Refuse, Why: "the BMC is another machine's"}
+	case p.Requests == 0 && lasting[r.Reason]:
+		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
+	case p.Requests == 0 && p.Elapsed < p.Delay:
+		return Decision{Step: Hold, Why: said(r), Wait: min(HoldInterval, p.Delay-p.Elapsed)}
+	case p.Elapsed >= p.Delay+p.Budget:
+		return Decision{Step: GiveUp, Why: said(r) + ", and the time is over"}
+	case p.Requests == 0 && r.Power.Known:
+		return Decision{Step: Ask, Why: said(r), Wait: PollInterval}
+	case again(p, r):
+		return Decision{Step: Ask, Why: said(r) + ", although its power was to be cut", Wait: PollInterval}
+	}
+	return Decision{Step: Again, Why: said(r), Wait: PollInterval}
+}
+
+// again reports whether a request is to be repeated: it failed, or it had time
+// to work and the machine runs. A machine that is powering off is left to it.
+func again(p Progress, r Reading) bool {
+	if p.Requests == 0 || p.Requests >= MaxRequests || !r.Power.Known {
+		return false
+	}
+	return p.RequestFailed || r.Power.Value == "On" && p.SinceRequest >= RetryAfter
+}
+
+// said is a reading in a person's words.
+func said(r Reading) string {
+	switch {
+	case !r.Power.Known:
+		return fmt.Sprintf("the BMC does not tell the power state (%s)", r.Reason)
+	case r.Power.Value == "":
+		return "the BMC reports no power state"
+	}
+	return fmt.Sprintf("the BMC says %q", r.Power.Value)
+}

@@ -1,0 +1,210 @@
+package fence
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Exit codes of the FenceAgentAPI.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitOff    = 2 // of status alone: it works, and the target is off
+)
+
+// Agent is the fence agent with everything that it touches.
+type Agent struct {
+	// Devices holds the files of the devices.
+	Devices string
+	// Evidence is where the proof of a fence is left, History where each fence
+	// is recorded.
+	Evidence, History string
+	// Driver is the command that asks for the power to be cut, and DriverEnv is
+	// added to its environment.
+	Driver, DriverEnv []string
+	// RootCAs verify the BMCs' certificates; nil means those of the host.
+	RootCAs *x509.CertPool
+	// Boot names this boot and tells how long it has lasted.
+	Boot func() (id string, uptime time.Duration, err error)
+	// Now is the wall clock; only the history has it.
+	Now func() time.Time
+	Out io.Writer
+	Err io.Writer
+	// address reads the address of a BMC.
+	address parser
+}
+
+// driverPath is where distributions put the agent.
+const driverPath = "/usr/sbin/fence_redfish"
+
+// New returns the agent of this host.
+func New(streams command.Streams) *Agent {
+	return &Agent{
+		Devices: state.FencingDir, Evidence: state.FencedDir, History: state.FencingHistoryPath,
+		Driver: []string{driverPath}, Boot: observe.Boot, Now: time.Now,
+		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress,
+	}
+}
+
+// Run is one call of fence_holdfast: options come as arguments or, without
+// any, as lines on the standard input. It returns the process's exit code.
+func Run(ctx context.Context, streams command.Streams, args []string) int {
+	o, err := parse(streams.In, args)
+	if err != nil {
+		_, _ = fmt.Fprintf(streams.Err, "fence_holdfast: %v\n", err)
+		return exitFailed
+	}
+	return New(streams).run(ctx, o)
+}
+
+func (a *Agent) run(ctx context.Context, o options) int {
+	code, err := a.act(ctx, o)
+	if err != nil {
+		_, _ = fmt.Fprintf(a.Err, "fence_holdfast: %v\n", err)
+	}
+	return code
+}
+
+func (a *Agent) act(ctx context.Context, o options) (int, error) {
+	switch o.action {
+	case "metadata":
+		_, err := io.WriteString(a.Out, metadata())
+		return codeOf(err), err
+	case "list":
+		return a.list()
+	}
+	dev, err := readDevice(a.Devices, o.target)
+	if err == nil {
+		err = checkDevice(dev, a.address)
+	}
+	if err != nil || o.action == "validate-all" {
+		return codeOf(err), err
+	}
+	switch o.action {
+	case "off", "reboot":
+		err = a.fence(ctx, dev, o)
+	case "on":
+		err = a.switchOn(ctx, dev, o)
+	case "status":
+		return a.status(ctx, dev)
+	case "monitor":
+		err = a.monitor(ctx, dev)
+	}
+	return codeOf(err), err
+}
+
+func codeOf(err error) int {
+	if err != nil {
+		return exitFailed
+	}
+	return exitOK
+}
+
+func (a *Agent) list() (int, error) {
+	targets, err := Targets(a.Devices)
+	for _, t := range targets {
+		if _, err := fmt.Fprintf(a.Out, "%s,\n", t); err != nil {
+			return exitFailed, err
+		}
+	}
+	return codeOf(err), err
+}
+
+// status tells a power state only where the BMC tells one that it knows: what
+// is neither On nor Off is no answer.
+func (a *Agent) status(ctx context.Context, dev state.FencingDevice) (int, error) {
+	c, err := a.open(ctx, dev)
+	if err != nil {
+		return exitFailed, err
+	}
+	defer c.Close()
+	switch power := c.Opened(); power {
+	case redfish.Off:
+		_, err = fmt.Fprintln(a.Out, "Status: OFF")
+		return exitOff, err
+	case "":
+		return exitFailed, fmt.Errorf("status of %s: its BMC reports no power state", dev.Target)
+	default: // on its way off it is not off
+		_, err = fmt.Fprintln(a.Out, "Status: ON")
+		return exitOK, err
+	}
+}
+
+// monitor makes sure that a fence could succeed now.
+func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
+	report := a.test(ctx, dev, 0)
+	return report.Err()
+}
+
+// open finds the system of a device. Where the target's identity was not
+// learned, the BMC must leave no doubt.
+func (a *Agent) open(ctx context.Context, dev state.FencingDevice) (*redfish.Client, error) {
+	e, err := endpoint(dev, a.address)
+	if err != nil {
+		return nil, err
+	}
+	e.RootCAs = a.RootCAs
+	c, err := redfish.Open(ctx, e)
+	if err != nil || dev.UUID != "" || dev.Serial != "" {
+		return c, err
+	}
+	paths, err := c.Systems(ctx)
+	if err == nil && len(paths) != 1 {
+		err = &ambiguousError{target: dev.Target, systems: paths}
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	a.warn("the identity of %s was never learned: whether this BMC is its own is not known; run 'holdfast fencing verify'", dev.Target)
+	return c, nil
+}
+
+// warn tells Pacemaker's log what is no failure.
+func (a *Agent) warn(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Err, "fence_holdfast: warning: "+format+"\n", args...)
+}
+
+// ambiguousError says that a BMC has several systems and nothing tells which
+// is the target's.
+type ambiguousError struct {
+	target  string
+	systems []string
+}
+
+func (e *ambiguousError) Error() string {
+	return fmt.Sprintf("BMC of %s: it lists %d systems (%s) and the target's identity was never learned: fencing could hit another machine; run 'holdfast fencing verify'",
+		e.target, len(e.systems), strings.Join(e.systems, ", "))
+}
+
+// reasonOf names why a BMC could not be read, as internal/redfish does.
+func reasonOf(err error) string {
+	if _, ok := errors.AsType[*ambiguousError](err); ok {
+		return string(redfish.NoSystem)
+	}
+	if r := redfish.ReasonOf(err); r != "" {
+		return string(r)
+	}
+	return "unknown"
+}
+
+// hostname names this host in the history.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}

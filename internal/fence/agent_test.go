@@ -1,0 +1,208 @@
+package fence
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	testUser     = "fencer-account"
+	testPassword = ` S3cr3t "pa$$word` + "`=x' "
+	testUUID     = "4c4c4544-0051-3310-8051-b7c04f4e3132"
+	testSerial   = "HF0001"
+)
+
+// machine obeys at once.
+type machine struct{ on atomic.Bool }
+
+func (m *machine) Power(context.Context) (bool, error) { return m.on.Load(), nil }
+func (m *machine) PowerOn(context.Context) error       { m.on.Store(true); return nil }
+func (m *machine) PowerOff(context.Context) error      { m.on.Store(false); return nil }
+func (m *machine) Shutdown(context.Context) error      { return nil }
+
+// bench is an agent with the simulated BMC of one target.
+type bench struct {
+	*Agent
+	bmc      *bmc.Server
+	machine  *machine
+	dev      state.FencingDevice
+	out, err bytes.Buffer
+}
+
+const (
+	python     = "/usr/bin/python3"
+	fenceAgent = "/usr/sbin/fence_redfish"
+)
+
+// newBench needs the real fence_redfish: hack/setup installs it.
+func newBench(t *testing.T, password string) *bench {
+	t.Helper()
+	for _, path := range []string{python, fenceAgent} {
+		if _, err := os.Stat(path); err != nil {
+			t.Fatalf("%v: run hack/setup, which installs fence-agents", err)
+		}
+	}
+	b := &bench{machine: &machine{}}
+	b.machine.on.Store(true)
+	s, err := bmc.New(bmc.Config{
+		Name: "cp-1", Username: testUser, Password: password, UUID: testUUID, Serial: testSerial,
+	}, b.machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.bmc = s
+	addr := listen(t, s)
+	dir := t.TempDir()
+	b.Agent = &Agent{
+		Devices: filepath.Join(dir, "devices"), Evidence: filepath.Join(dir, "fenced"), History: filepath.Join(dir, "history.jsonl"),
+		Driver: []string{python, fenceAgent}, Now: time.Now, Out: &b.out, Err: &b.err, address: anyAddress,
+		Boot: func() (string, time.Duration, error) { return "boot-1", 42 * time.Second, nil },
+	}
+	b.dev = state.FencingDevice{
+		Target: "cp-1", Address: "https://" + addr + s.SystemPath(), Username: testUser, Password: password,
+		Insecure: true, UUID: strings.ToUpper(testUUID), Serial: testSerial,
+	}
+	b.write(t)
+	return b
+}
+
+func listen(t *testing.T, s *bmc.Server) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+// anyAddress takes loopback addresses too, where the simulators are.
+func anyAddress(s string) (config.BMCAddress, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return config.BMCAddress{}, err
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return config.ParseBMCAddress(s)
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return config.BMCAddress{Host: addr.String(), Port: uint16(port), System: u.Path}, err
+}
+
+func (b *bench) write(t *testing.T) {
+	t.Helper()
+	if _, err := writeDevice(b.Devices, b.dev); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call runs the agent as Pacemaker does and makes sure that nothing that it
+// says or leaves holds the password.
+func (b *bench) call(t *testing.T, lines ...string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b.out.Reset()
+	b.err.Reset()
+	o, err := parse(strings.NewReader(strings.Join(lines, "\n")+"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := b.run(ctx, o)
+	history, err := os.ReadFile(b.History)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"output": b.out.String(), "errors": b.err.String(), "history": string(history)} {
+		if strings.Contains(text, strings.TrimSpace(b.dev.Password)) {
+			t.Errorf("the password is in its %s:\n%s", what, text)
+		}
+	}
+	return code
+}
+
+func (b *bench) evidence(t *testing.T) *state.EtcdFenced {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.Evidence, "cp-1.json"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e state.EtcdFenced
+	if err := json.Unmarshal(data, &e); err != nil {
+		t.Fatal(err)
+	}
+	return &e
+}
+
+func (b *bench) records(t *testing.T) []Record {
+	t.Helper()
+	records, err := History(b.History)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+func (b *bench) resets() string {
+	var types []string
+	for _, r := range b.bmc.Resets() {
+		types = append(types, string(r.Type))
+	}
+	return fmt.Sprint(types)
+}
+
+func TestAFencedHostIsOffAndTheEvidenceSaysSo(t *testing.T) {
+	b := newBench(t, testPassword)
+	if code := b.call(t, "action=off", "plug=cp-1", "nodename=cp-1"); code != exitOK {
+		t.Fatalf("exit %d: %s", code, b.err.String())
+	}
+	if b.machine.on.Load() || b.resets() != "[ForceOff]" {
+		t.Errorf("on %v after %s", b.machine.on.Load(), b.resets())
+	}
+	want := state.EtcdFenced{Target: "cp-1", State: "Off", Boot: "boot-1", At: 42 * time.Second}
+	if got := b.evidence(t); got == nil || *got != want {
+		t.Errorf("evidence %+v, want %+v", got, want)
+	}
+	r := b.records(t)
+	if len(r) != 1 || !r[0].Off || r[0].Requests != 1 || r[0].Phases.PowerOff == 0 {
+		t.Errorf("history %+v", r)
+	}
+}
+
+func TestARebootSwitchesOnAgain(t *testing.T) {
+	b := newBench(t, testPassword)
+	if code := b.call(t, "plug=cp-1"); code != exitOK {
+		t.Fatalf("exit %d: %s", code, b.err.String())
+	}
+	if b.resets() != "[ForceOff On]" || b.evidence(t) == nil {
+		t.Errorf("resets %s, evidence %v", b.resets(), b.evidence(t))
+	}
+}

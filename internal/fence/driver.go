@@ -1,0 +1,157 @@
+package fence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// driver is the distribution's fence_redfish. Its interpreter takes longer to
+// start than most BMCs to answer, so it is started early; it reads what to do
+// from its standard input and does nothing before that.
+type driver struct {
+	command []string
+	env     []string
+
+	mu     sync.Mutex
+	stdin  *os.File // nil until it is started
+	cancel context.CancelFunc
+	done   chan struct{}
+	ended  bool
+	err    error
+}
+
+func newDriver(command, env []string) *driver {
+	return &driver{command: command, env: env, done: make(chan struct{})}
+}
+
+// prepare starts the process unless it was. A failure shows when it is to be
+// used.
+func (d *driver) prepare(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stdin != nil || d.ended {
+		return
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		d.fail(err)
+		return
+	}
+	ctx, d.cancel = context.WithCancel(ctx)
+	d.stdin = out
+	go d.run(ctx, in)
+}
+
+func (d *driver) run(ctx context.Context, in *os.File) {
+	var said bytes.Buffer
+	_, err := host.Run(ctx, host.Cmd{
+		Name: d.command[0], Args: d.command[1:], Env: d.env, Stdin: in, Stdout: &said, Grace: 500 * time.Millisecond,
+	})
+	err = errors.Join(err, in.Close())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fail(err)
+}
+
+// fail ends the driver; the lock is held.
+func (d *driver) fail(err error) {
+	if !d.ended {
+		d.ended, d.err = true, err
+		close(d.done)
+	}
+}
+
+// send tells the process what to do.
+func (d *driver) send(ctx context.Context, options string) {
+	d.prepare(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stdin == nil || d.ended {
+		return
+	}
+	// A process that ended closes the pipe; its own error says more.
+	_, _ = d.stdin.WriteString(options)
+	_ = d.stdin.Close()
+}
+
+// failure is why the process ended, nil while it runs and where it succeeded.
+func (d *driver) failure() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// stop ends the process and waits for that, so that no request of it follows.
+func (d *driver) stop() {
+	d.mu.Lock()
+	started := d.stdin != nil
+	if !started {
+		d.fail(nil)
+	}
+	d.mu.Unlock()
+	if started {
+		d.cancel()
+		<-d.done
+		_ = d.stdin.Close()
+	}
+}
+
+// errNotPassable is why an account cannot be handed to fence_redfish: it reads
+// lines, and encodes other characters than ASCII differently from its BMC.
+var errNotPassable = errors.New("the account has characters that fence_redfish cannot take")
+
+// errPinned is why a pinned BMC is not left to fence_redfish: it cannot verify
+// the pin and would tell the account to anybody.
+var errPinned = errors.New("fence_redfish cannot verify a pinned certificate")
+
+// drivable reports why fence_redfish cannot drive a device, nil if it can. The
+// request is sent without it then.
+func drivable(dev state.FencingDevice) error {
+	if dev.Fingerprint != "" {
+		return errPinned
+	}
+	for _, r := range dev.Username + dev.Password {
+		if r < ' ' || r > '~' {
+			return errNotPassable
+		}
+	}
+	return nil
+}
+
+// driverOptions are the lines that have fence_redfish switch one system off.
+// Values stand in quotes, which it takes away again, so that blanks at the end
+// of a password stay.
+func driverOptions(dev state.FencingDevice, e redfish.Endpoint, system string, budget time.Duration) string {
+	ip := e.Address.Host
+	if strings.Contains(ip, ":") {
+		ip = "[" + ip + "]" // it joins address and port with a colon
+	}
+	options := [][2]string{
+		{"action", "off"},
+		{"ip", ip},
+		{"ipport", strconv.Itoa(int(e.Address.Port))},
+		{"systems_uri", system},
+		{"username", dev.Username},
+		{"password", dev.Password},
+		{"power_timeout", strconv.Itoa(int(budget.Seconds()))},
+	}
+	if dev.Insecure {
+		options = append(options, [2]string{"ssl_insecure", "1"})
+	}
+	var text strings.Builder
+	for _, o := range options {
+		fmt.Fprintf(&text, "%s=\"%s\"\n", o[0], o[1])
+	}
+	return text.String()
+}

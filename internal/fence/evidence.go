@@ -1,0 +1,113 @@
+package fence
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Phases are the parts of one fence, one after the other.
+type Phases struct {
+	// Identify ends when the BMC had answered and was shown to be the target's.
+	Identify time.Duration `json:"identify"`
+	// Hold is the delay, as far as it was waited.
+	Hold time.Duration `json:"hold,omitempty"`
+	// PowerOff is from the first request to the answer Off; zero where the
+	// target was off already.
+	PowerOff time.Duration `json:"powerOff,omitempty"`
+	// Evidence is the writing of the proof.
+	Evidence time.Duration `json:"evidence,omitempty"`
+	// PowerOn is the request to switch on again.
+	PowerOn time.Duration `json:"powerOn,omitempty"`
+	Total   time.Duration `json:"total"`
+}
+
+// Record is one line of the history of fences.
+type Record struct {
+	Time   time.Time `json:"time"`
+	Target string    `json:"target"`
+	// By is the host that fenced.
+	By     string `json:"by"`
+	Action string `json:"action"`
+	// Off is true where the target was proven to be off.
+	Off    bool   `json:"off"`
+	Detail string `json:"detail"`
+	// Requests is how often the power was to be cut; zero where the BMC said
+	// Off from the first.
+	Requests int    `json:"requests"`
+	Phases   Phases `json:"phases"`
+}
+
+// writeEvidence leaves the proof of a fence for the etcd of this host.
+func writeEvidence(dir string, proof state.EtcdFenced) error {
+	data, err := json.Marshal(proof)
+	if err != nil {
+		return fmt.Errorf("evidence of the fence of %s: %w", proof.Target, err)
+	}
+	path := filepath.Join(dir, proof.Target+".json")
+	if err := host.WriteFileAtomic(path, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("evidence of the fence of %s: %w", proof.Target, err)
+	}
+	return nil
+}
+
+// appendHistory adds a line and makes it durable. A line that a power cut left
+// unfinished is ended first.
+func appendHistory(path string, r Record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("history of fences: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("history of fences: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("history of fences: %w", err)
+	}
+	_, err = f.Write(append(unfinished(f), append(data, '\n')...))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("history of fences: %w", err)
+	}
+	return nil
+}
+
+// unfinished is the line break that the last line lacks, if it does.
+func unfinished(f *os.File) []byte {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return nil
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, info.Size()-1); err != nil || last[0] == '\n' {
+		return nil
+	}
+	return []byte{'\n'}
+}
+
+// History returns the records of a history file, oldest first. Lines that are
+// no record, as a power cut leaves them, are passed over.
+func History(path string) ([]Record, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("history of fences: %w", err)
+	}
+	var records []Record
+	for line := range bytes.Lines(data) {
+		var r Record
+		if json.Unmarshal(line, &r) == nil {
+			records = append(records, r)
+		}
+	}
+	return records, nil
+}

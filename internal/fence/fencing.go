@@ -1,0 +1,266 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	// headStart is how long the BMC may take before the driver is started. A
+	// BMC that says Off within it costs no interpreter.
+	headStart = 50 * time.Millisecond
+	// onBudget bounds what a reboot spends on switching on again: the target
+	// is off, which is what matters, and others wait for this agent.
+	onBudget = 10 * time.Second
+	// onInterval is the time between two attempts to switch on.
+	onInterval = time.Second
+)
+
+// attempt is one fence under way.
+type attempt struct {
+	*Agent
+	dev    state.FencingDevice
+	budget time.Duration
+	begin  time.Time
+	client *redfish.Client
+	driver *driver
+	// last is why the BMC could not be read the last time.
+	last error
+	// requests are those that were sent; each tells its failure once it has
+	// one.
+	requests []func() error
+	asked    time.Time
+	phases   Phases
+}
+
+// fence cuts the power of a target, proves it, leaves the evidence, and
+// switches it on again where that is asked for.
+func (a *Agent) fence(ctx context.Context, dev state.FencingDevice, o options) error {
+	f := &attempt{Agent: a, dev: dev, budget: o.powerTimeout, begin: time.Now(), driver: newDriver(a.Driver, a.DriverEnv)}
+	defer f.close()
+	proof, err := f.cut(ctx)
+	f.driver.stop()
+	if err == nil {
+		err = f.prove(proof)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s %s: it is not proven to be off: %w", o.action, dev.Target, err)
+		return errors.Join(err, f.record(o, err))
+	}
+	if o.action == "reboot" {
+		f.restart(ctx)
+	}
+	if err := f.record(o, nil); err != nil {
+		a.warn("%v", err) // the fence is done and proven all the same
+	}
+	_, err = fmt.Fprintf(a.Out, "Success: %s is Off, read back from its BMC after %s\n", dev.Target, f.phases.Total.Round(time.Millisecond))
+	return err
+}
+
+func (f *attempt) close() {
+	if f.client != nil {
+		f.client.Close()
+	}
+}
+
+// cut goes on until the BMC says Off, must not be used, or the time is over.
+func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.dev.Delay+f.budget)
+	defer cancel()
+	if drivable(f.dev) == nil {
+		timer := time.AfterFunc(headStart, func() { f.driver.prepare(ctx) })
+		defer timer.Stop()
+	}
+	for {
+		reading, proof := f.look(ctx)
+		d := fencing.Next(f.progress(), reading)
+		switch d.Step {
+		case fencing.Proven:
+			f.proven()
+			return proof, nil
+		case fencing.Refuse, fencing.GiveUp:
+			return proof, f.because(d)
+		case fencing.Ask:
+			f.ask(ctx)
+		case fencing.Hold, fencing.Again:
+		}
+		if err := host.Sleep(ctx, d.Wait); err != nil {
+			return proof, fmt.Errorf("%w: %w", err, f.because(d))
+		}
+	}
+}
+
+// because adds the BMC's own error, which says what to do about it.
+func (f *attempt) because(d fencing.Decision) error {
+	if f.last != nil {
+		return fmt.Errorf("%s: %w", d.Why, f.last)
+	}
+	return errors.New(d.Why)
+}
+
+// look reads the power state. The proof that it could become is dated before
+// the request is sent: what happens after that moment is not in the answer.
+func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) {
+	boot, uptime, err := f.Boot()
+	if err != nil {
+		f.last = err
+		return fencing.Reading{Reason: "unknown"}, state.EtcdFenced{}
+	}
+	power, err := f.power(ctx)
+	f.last = err
+	if err != nil {
+		return fencing.Reading{Reason: reasonOf(err)}, state.EtcdFenced{}
+	}
+	if f.phases.Identify == 0 {
+		f.phases.Identify = time.Since(f.begin)
+	}
+	return fencing.Reading{Power: state.Known(string(power))},
+		state.EtcdFenced{Target: f.dev.Target, State: string(power), Boot: boot, At: uptime}
+}
+
+func (f *attempt) power(ctx context.Context) (redfish.PowerState, error) {
+	if f.client != nil {
+		return f.client.Power(ctx)
+	}
+	c, err := f.open(ctx, f.dev)
+	if err != nil {
+		return "", err
+	}
+	f.client = c
+	return c.Opened(), nil
+}
+
+func (f *attempt) progress() fencing.Progress {
+	p := fencing.Progress{Delay: f.dev.Delay, Elapsed: time.Since(f.begin), Budget: f.budget, Requests: len(f.requests)}
+	if p.Requests > 0 {
+		p.SinceRequest = time.Since(f.asked)
+		p.RequestFailed = f.requests[p.Requests-1]() != nil
+	}
+	return p
+}
+
+// ask has the power cut: first by the distribution's agent, later by this one.
+func (f *attempt) ask(ctx context.Context) {
+	if len(f.requests) == 0 {
+		f.phases.Hold = max(0, time.Since(f.begin)-f.phases.Identify)
+	}
+	f.asked = time.Now()
+	unable := drivable(f.dev)
+	if len(f.requests) == 0 && unable == nil {
+		f.requests = append(f.requests, f.askDriver(ctx))
+		return
+	}
+	f.requests = append(f.requests, f.askDirectly(ctx))
+}
+
+func (f *attempt) askDriver(ctx context.Context) func() error {
+	e, err := endpoint(f.dev, f.address)
+	if err != nil {
+		return func() error { return err }
+	}
+	f.driver.send(ctx, driverOptions(f.dev, e, f.client.SystemPath(), f.budget))
+	return f.driver.failure
+}
+
+// askDirectly does not wait for the answer: some BMCs give it late, and the
+// power state tells more.
+func (f *attempt) askDirectly(ctx context.Context) func() error {
+	answered := make(chan error, 1)
+	go func(c *redfish.Client) { answered <- c.Off(ctx) }(f.client)
+	var failed error
+	return func() error {
+		select {
+		case failed = <-answered:
+		default:
+		}
+		return failed
+	}
+}
+
+func (f *attempt) proven() {
+	if len(f.requests) > 0 {
+		f.phases.PowerOff = time.Since(f.asked)
+	} else {
+		f.phases.Hold = max(0, time.Since(f.begin)-f.phases.Identify)
+	}
+}
+
+// prove leaves the evidence, without which the etcd of this host must not go
+// on alone: a fence that cannot be proven has failed.
+func (f *attempt) prove(proof state.EtcdFenced) error {
+	begin := time.Now()
+	err := writeEvidence(f.Evidence, proof)
+	f.phases.Evidence = time.Since(begin)
+	f.phases.Total = time.Since(f.begin)
+	return err
+}
+
+// restart asks for power until the BMC accepts, and does not wait for the
+// machine. That it stays off is no failure of the fence.
+func (f *attempt) restart(ctx context.Context) {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, onBudget)
+	defer cancel()
+	for {
+		err := f.client.On(ctx)
+		if err == nil {
+			break
+		}
+		if host.Sleep(ctx, onInterval) != nil {
+			f.warn("%s is off and proven so, but could not be switched on again: %v", f.dev.Target, err)
+			break
+		}
+	}
+	f.phases.PowerOn = time.Since(begin)
+}
+
+// record keeps what was done. The phases end before it.
+func (f *attempt) record(o options, failed error) error {
+	f.phases.Total = time.Since(f.begin)
+	r := Record{
+		Time: f.Now().UTC(), Target: f.dev.Target, By: hostname(), Action: o.action,
+		Off: failed == nil, Requests: len(f.requests), Phases: f.phases, Detail: "the BMC says Off",
+	}
+	if failed != nil {
+		r.Detail = failed.Error()
+	}
+	return appendHistory(f.History, r)
+}
+
+// switchOn has the target switched on and waits until its BMC says so.
+func (a *Agent) switchOn(ctx context.Context, dev state.FencingDevice, o options) error {
+	ctx, cancel := context.WithTimeout(ctx, o.powerTimeout)
+	defer cancel()
+	for {
+		err := a.tryOn(ctx, dev)
+		if err == nil {
+			return nil
+		}
+		if host.Sleep(ctx, onInterval) != nil {
+			return fmt.Errorf("on %s: %w", dev.Target, err)
+		}
+	}
+}
+
+func (a *Agent) tryOn(ctx context.Context, dev state.FencingDevice) error {
+	c, err := a.open(ctx, dev)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.On(ctx); err != nil {
+		return err
+	}
+	power, err := c.Power(ctx)
+	if err == nil && power != redfish.On && power != redfish.PoweringOn {
+		err = fmt.Errorf("its BMC says %q", power)
+	}
+	return err
+}

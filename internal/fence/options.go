@@ -1,0 +1,158 @@
+package fence
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// defaultPowerTimeout is how long a fence goes on, its delay not counted. It
+// must end, delay included, before Pacemaker's stonith-timeout.
+const defaultPowerTimeout = 40 * time.Second
+
+// option is one parameter of the agent. Both the parser and the metadata are
+// made from the table.
+type option struct {
+	name     string
+	short    string // on the command line, without its dash
+	kind     string // as the metadata spells it
+	fallback string
+	required bool
+	doc      string
+}
+
+var optionTable = []option{
+	{"action", "o", "string", "reboot", true, "What to do: off, reboot, on, status, monitor, list, validate-all or metadata."},
+	{"plug", "n", "string", "", true, "Name of the node to fence. Its BMC and account are read from /etc/holdfast/fencing/NAME.json."},
+	{"port", "", "string", "", false, "The same as plug."},
+	{"nodename", "N", "string", "", false, "Name of the node that Pacemaker means. If plug is another one nothing is done."},
+	{"power_timeout", "", "second", "40", false, "How long to go on until the BMC says Off, the delay of the device not counted. Keep it, and the delay, below stonith-timeout."},
+	{"delay", "", "second", "0", false, "Ignored: the delay of a target stands in its file, so that it can be cut short when the BMC says Off."},
+}
+
+// actions are those of the FenceAgentAPI, in the order of the metadata.
+var actions = []string{"on", "off", "reboot", "status", "list", "monitor", "metadata", "validate-all"}
+
+// options are those of one call.
+type options struct {
+	action       string
+	target       string
+	powerTimeout time.Duration
+}
+
+// parse reads the options of a call. What is not known is passed over on the
+// standard input, where Pacemaker writes more than is asked for, and is a
+// mistake on the command line.
+func parse(in io.Reader, args []string) (options, error) {
+	values := map[string]string{}
+	var err error
+	if len(args) > 0 {
+		err = parseArgs(values, args)
+	} else {
+		err = parseLines(values, in)
+	}
+	if err != nil {
+		return options{}, err
+	}
+	return choose(values)
+}
+
+func parseLines(values map[string]string, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, _ := strings.Cut(line, "=")
+		values[strings.ReplaceAll(name, "-", "_")] = strings.TrimSpace(value)
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read options: %w", err)
+	}
+	return nil
+}
+
+func parseArgs(values map[string]string, args []string) error {
+	for len(args) > 0 {
+		name, value, joined := strings.Cut(args[0], "=")
+		args = args[1:]
+		o, err := optionOf(name)
+		if err != nil {
+			return err
+		}
+		if !joined {
+			if len(args) == 0 {
+				return fmt.Errorf("option %s: a value must follow", name)
+			}
+			value, args = args[0], args[1:]
+		}
+		values[o] = value
+	}
+	return nil
+}
+
+// optionOf returns the name of an option that is spelled -n or --plug.
+func optionOf(spelled string) (string, error) {
+	long, isLong := strings.CutPrefix(spelled, "--")
+	short, isShort := strings.CutPrefix(spelled, "-")
+	i := slices.IndexFunc(optionTable, func(o option) bool {
+		return isLong && o.name == strings.ReplaceAll(long, "-", "_") || !isLong && isShort && o.short != "" && o.short == short
+	})
+	if i < 0 {
+		return "", fmt.Errorf("option %s: there is no such option; 'fence_holdfast --action=metadata' lists them", spelled)
+	}
+	return optionTable[i].name, nil
+}
+
+// choose makes sense of the values, or says all that is wrong with them.
+func choose(values map[string]string) (options, error) {
+	o := options{action: values["action"], powerTimeout: defaultPowerTimeout}
+	if o.action == "" {
+		o.action = "reboot"
+	}
+	if o.action == "meta-data" {
+		o.action = "metadata"
+	}
+	var mistakes []error
+	if !slices.Contains(actions, o.action) {
+		mistakes = append(mistakes, fmt.Errorf("action %q: must be one of %s", o.action, strings.Join(actions, ", ")))
+	}
+	if s := values["power_timeout"]; s != "" {
+		seconds, err := strconv.Atoi(strings.TrimSuffix(s, "s"))
+		if err != nil || seconds <= 0 {
+			mistakes = append(mistakes, fmt.Errorf("power_timeout %q: must be a number of seconds", s))
+		}
+		o.powerTimeout = time.Duration(seconds) * time.Second
+	}
+	target, err := targetOf(values)
+	if err != nil && o.action != "metadata" && o.action != "list" {
+		mistakes = append(mistakes, err)
+	}
+	o.target = target
+	return o, errors.Join(mistakes...)
+}
+
+// targetOf is the one node that is meant. Where two names are given they must
+// be equal: a wrong host that is switched off is worse than none.
+func targetOf(values map[string]string) (string, error) {
+	var target string
+	for _, name := range []string{"plug", "port", "nodename"} {
+		switch v := values[name]; {
+		case v == "":
+		case target == "":
+			target = v
+		case target != v:
+			return "", fmt.Errorf("%s is %q, but %q was named before: nothing is done, since it is not clear which host is meant", name, v, target)
+		}
+	}
+	if target == "" {
+		return "", errors.New("plug: the name of a node must be given")
+	}
+	return target, nil
+}

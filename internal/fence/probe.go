@@ -1,0 +1,160 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// probeReads is how often a BMC is read to learn how quick it is.
+const probeReads = 5
+
+// Identity is what is known about whose BMC it is.
+type Identity string
+
+// The outcomes of comparing a BMC's system with the target.
+const (
+	IdentityMatches Identity = "matches"
+	IdentityUnknown Identity = "unknown" // the target's was never learned
+	IdentityDiffers Identity = "differs"
+)
+
+// Report is what the test of a device found out. Nothing was changed at the
+// BMC.
+type Report struct {
+	Target  string `json:"target"`
+	Address string `json:"address"`
+	System  string `json:"system,omitempty"`
+	// Power is the state that the BMC reports.
+	Power    string   `json:"power,omitempty"`
+	Identity Identity `json:"identity"`
+	UUID     string   `json:"uuid,omitempty"`
+	Serial   string   `json:"serial,omitempty"`
+	Model    string   `json:"model,omitempty"`
+	ForceOff bool     `json:"forceOff"`
+	On       bool     `json:"on"`
+	// Certificate is verified, pinned or unverified.
+	Certificate string `json:"certificate"`
+	// Connect is the time until the system was found and read for the first
+	// time, Reads that of each further reading.
+	Connect time.Duration   `json:"connect"`
+	Reads   []time.Duration `json:"reads,omitempty"`
+	Delay   time.Duration   `json:"delay"`
+	// Problems keep a fence from working; Warnings do not.
+	Problems []string `json:"problems,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Err is nil where a fence could succeed now.
+func (r Report) Err() error {
+	errs := make([]error, 0, len(r.Problems))
+	for _, p := range r.Problems {
+		errs = append(errs, fmt.Errorf("fencing device of %s: %s", r.Target, p))
+	}
+	return errors.Join(errs...)
+}
+
+// TestDevice makes sure, without changing anything, that a device could fence
+// its target: the BMC is reached, trusted and takes the account, is that of
+// the target, and offers what is needed. It measures how quick it is.
+func TestDevice(ctx context.Context, dev state.FencingDevice) Report {
+	return New(command.Streams{}).test(ctx, dev, probeReads)
+}
+
+func (a *Agent) test(ctx context.Context, dev state.FencingDevice, reads int) Report {
+	r := Report{
+		Target: dev.Target, Address: dev.Address, Identity: IdentityUnknown,
+		Certificate: certificateOf(dev), Delay: dev.Delay,
+	}
+	if err := checkDevice(dev, a.address); err != nil {
+		r.problem("%v", err)
+		return r
+	}
+	begin := time.Now()
+	quiet := *a
+	quiet.Err = io.Discard
+	c, err := quiet.open(ctx, dev)
+	if err != nil {
+		r.refused(err)
+		return r
+	}
+	defer c.Close()
+	r.Connect, r.System = time.Since(begin), c.SystemPath()
+	r.look(ctx, c, dev)
+	r.measure(ctx, c, reads)
+	return r
+}
+
+func (r *Report) problem(format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) refused(err error) {
+	if redfish.ReasonOf(err) == redfish.WrongServer {
+		r.Identity = IdentityDiffers
+	}
+	r.problem("%v", err)
+}
+
+func (r *Report) look(ctx context.Context, c *redfish.Client, dev state.FencingDevice) {
+	s, err := c.Look(ctx)
+	if err != nil {
+		r.refused(err)
+		return
+	}
+	r.Power, r.UUID, r.Serial, r.Model = string(s.Power), s.UUID, s.Serial, s.Model
+	r.ForceOff, r.On = s.Offers(redfish.ResetForceOff), s.Offers(redfish.ResetOn)
+	if dev.UUID != "" || dev.Serial != "" {
+		r.Identity = IdentityMatches
+	} else {
+		r.Warnings = append(r.Warnings, "the identity of the target was never learned: whether this BMC is its own is not known")
+	}
+	if !r.ForceOff {
+		r.problem("the BMC does not offer ForceOff, only %v", s.Resets)
+	}
+	if !r.On {
+		r.Warnings = append(r.Warnings, "the BMC does not offer On: a fenced host stays off until a person switches it on")
+	}
+	if s.Power == "" {
+		r.problem("the BMC reports no power state, so that nothing could prove a fence")
+	}
+	if dev.Insecure && dev.Fingerprint == "" {
+		r.Warnings = append(r.Warnings, "the certificate is not verified: who stands between can read the password")
+	}
+}
+
+func (r *Report) measure(ctx context.Context, c *redfish.Client, reads int) {
+	for range reads {
+		begin := time.Now()
+		if _, err := c.Power(ctx); err != nil {
+			r.refused(err)
+			return
+		}
+		r.Reads = append(r.Reads, time.Since(begin))
+	}
+}
+
+// Slowest is the slowest reading, zero where none was made.
+func (r Report) Slowest() time.Duration {
+	if len(r.Reads) == 0 {
+		return 0
+	}
+	return slices.Max(r.Reads)
+}
+
+func certificateOf(dev state.FencingDevice) string {
+	switch {
+	case dev.Fingerprint != "":
+		return "pinned"
+	case dev.Insecure:
+		return "unverified"
+	}
+	return "verified"
+}

@@ -1,0 +1,56 @@
+package redfish
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/lab/bmc"
+)
+
+func TestOneAnswerTellsPowerIdentityAndWhatIsOffered(t *testing.T) {
+	for _, q := range []bmc.Quirks{{}, {ActionInfoOnly: true}} {
+		s, _, e := controller(t, true)
+		s.SetQuirks(q)
+		got, err := open(t, e).Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Power != On || !sameUUID(got.UUID, testUUID) || got.Serial != testSerial {
+			t.Errorf("%+v: got %+v", q, got)
+		}
+		if !got.Offers(ResetForceOff) || !got.Offers(ResetOn) || got.Offers("FullPowerCycle") {
+			t.Errorf("%+v: offers %v", q, got.Resets)
+		}
+	}
+}
+
+func TestSystemsOfAControllerAreListed(t *testing.T) {
+	s, _, e := controller(t, true)
+	s.SetQuirks(bmc.Quirks{ExtraSystems: 2})
+	got, err := open(t, e).Systems(t.Context())
+	if err != nil || len(got) != 3 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestAPinnedCertificateIsTheOnlyOneThatIsTrusted(t *testing.T) {
+	s, _, e := controller(t, true)
+	fingerprint, err := CertificateFingerprint(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.RootCAs = nil
+	if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate {
+		t.Fatalf("an unknown authority is trusted: %v", err)
+	}
+	e.Fingerprint = strings.ToUpper(fingerprint)
+	open(t, e)
+	s.SetQuirks(bmc.Quirks{Certificate: bmc.CertificateOtherHost})
+	if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate || !strings.Contains(err.Error(), "not the pinned one") {
+		t.Errorf("another certificate than the pinned one: %v", err)
+	}
+	e.InsecureSkipVerify = true
+	if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate {
+		t.Errorf("a pin is not undone by skipping verification: %v", err)
+	}
+}
