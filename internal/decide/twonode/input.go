@@ -1,0 +1,198 @@
+// Package twonode decides how Corosync and Pacemaker are set up on two hosts:
+// what every setting is and why (Wanted), and which commands bring what is
+// there to it without touching what is not Holdfast's (Steps).
+package twonode
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Step is one part of the setup that runs on a host.
+type Step string
+
+// The steps, in their order.
+const (
+	Auth     Step = "auth"      // both hosts' pcsd trust each other
+	Fencing  Step = "fencing"   // the fence agent's files are written, the peer's BMC tested
+	Setup    Step = "setup"     // the cluster, its devices, resources and constraints
+	Manifest Step = "manifest"  // how etcd is run
+	HandOver Step = "hand-over" // etcd leaves kubelet
+	Finish   Step = "finish"    // Pacemaker starts everything at boot
+)
+
+// Input is what a step is told, as JSON on its standard input. It holds
+// secrets.
+type Input struct {
+	// Cluster is the cluster's name.
+	Cluster string `json:"cluster"`
+	// Nodes are the two control planes.
+	Nodes []Node `json:"nodes"`
+	// Self is the name of the node that the step runs on.
+	Self string `json:"self"`
+	// Token is what the hosts' pcsd know each other by.
+	Token string `json:"token,omitempty"`
+	// Fencing holds the device of each node.
+	Fencing []state.FencingDevice `json:"fencing,omitempty"`
+	// Manifest is the pod that Self's etcd is run from.
+	Manifest string `json:"manifest,omitempty"`
+}
+
+// Node is a control plane.
+type Node struct {
+	Name string `json:"name"`
+	// Address is where the other one reaches it.
+	Address string `json:"address"`
+}
+
+// minimumToken is the length below which a token is a mistake rather than a
+// secret.
+const minimumToken = 16
+
+// twoNodes is the number of hosts that all of this is for.
+const twoNodes = 2
+
+// Peer returns the other node.
+func (in Input) Peer() Node {
+	for _, n := range in.Nodes {
+		if n.Name != in.Self {
+			return n
+		}
+	}
+	return Node{}
+}
+
+// byName returns the nodes, the first by name first.
+func (in Input) byName() []Node {
+	return slices.SortedFunc(slices.Values(in.Nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Validate returns every mistake that matters to a step, each with its field.
+// None quotes a secret.
+func (in Input) Validate(step Step) error {
+	problems := append(in.checkNodes(), in.checkSelf()...)
+	switch step {
+	case Auth:
+		problems = append(problems, in.checkToken()...)
+	case Fencing:
+		problems = append(problems, in.checkFencing()...)
+	case Manifest:
+		if strings.TrimSpace(in.Manifest) == "" {
+			problems = append(problems, errors.New("manifest: is empty"))
+		}
+	case Setup, HandOver, Finish:
+	}
+	return errors.Join(problems...)
+}
+
+func (in Input) checkNodes() []error {
+	var bad []error
+	if in.Cluster == "" {
+		bad = append(bad, errors.New("cluster: is empty"))
+	}
+	if len(in.Nodes) != twoNodes {
+		return append(bad, fmt.Errorf("nodes: there are %d, two are needed", len(in.Nodes)))
+	}
+	for i, n := range in.Nodes {
+		bad = append(bad, n.check(fmt.Sprintf("nodes[%d]", i))...)
+	}
+	a, b := in.Nodes[0], in.Nodes[1]
+	if a.Name == b.Name {
+		bad = append(bad, fmt.Errorf("nodes[1].name: %q is the name of nodes[0] too", b.Name))
+	}
+	first, err1 := netip.ParseAddr(a.Address)
+	second, err2 := netip.ParseAddr(b.Address)
+	switch {
+	case err1 != nil || err2 != nil: // said above
+	case first == second:
+		bad = append(bad, fmt.Errorf("nodes[1].address: %s is the address of nodes[0] too", b.Address))
+	case first.Is4() != second.Is4():
+		bad = append(bad, fmt.Errorf("nodes[1].address: %s is of another family than %s of nodes[0]", b.Address, a.Address))
+	}
+	return bad
+}
+
+func (n Node) check(path string) []error {
+	var bad []error
+	if !isNodeName(n.Name) {
+		bad = append(bad, fmt.Errorf("%s.name: %q is no node's name: use lower case letters, digits, - and .", path, n.Name))
+	}
+	address, err := netip.ParseAddr(n.Address)
+	switch {
+	case err != nil:
+		bad = append(bad, fmt.Errorf("%s.address: %q is no IP address", path, n.Address))
+	case address.Is4In6() || address.Zone() != "" || address.IsLoopback() || address.IsUnspecified() || address.IsMulticast():
+		bad = append(bad, fmt.Errorf("%s.address: the peer cannot reach %s", path, n.Address))
+	}
+	return bad
+}
+
+// maxNodeName is the length of a DNS name.
+const maxNodeName = 253
+
+// isNodeName reports whether a name is one that Kubernetes gives to nodes.
+// Nothing in it means anything to a shell, to pcs or to a file's path.
+func isNodeName(name string) bool {
+	if name == "" || len(name) > maxNodeName {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+	}
+	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == ""
+}
+
+func (in Input) checkSelf() []error {
+	for _, n := range in.Nodes {
+		if n.Name == in.Self {
+			return nil
+		}
+	}
+	return []error{fmt.Errorf("self: %q is none of the nodes", in.Self)}
+}
+
+func (in Input) checkToken() []error {
+	switch {
+	case len(in.Token) < minimumToken:
+		return []error{fmt.Errorf("token: is %d bytes long, at least %d are needed", len(in.Token), minimumToken)}
+	case strings.ContainsAny(in.Token, "\r\n\x00"):
+		return []error{errors.New("token: is more than one line")}
+	}
+	return nil
+}
+
+func (in Input) checkFencing() []error {
+	var bad []error
+	count := map[string]int{}
+	for i, d := range in.Fencing {
+		path := fmt.Sprintf("fencing[%d]", i)
+		count[d.Target]++
+		if !slices.ContainsFunc(in.Nodes, func(n Node) bool { return n.Name == d.Target }) {
+			bad = append(bad, fmt.Errorf("%s.target: %q is none of the nodes", path, d.Target))
+		}
+		if _, err := config.ParseBMCAddress(d.Address); err != nil {
+			bad = append(bad, fmt.Errorf("%s.address: %w", path, err))
+		}
+		if d.Username == "" || d.Password == "" {
+			bad = append(bad, fmt.Errorf("%s: username and password are needed", path))
+		}
+		if d.Delay < 0 {
+			bad = append(bad, fmt.Errorf("%s.delay: is negative", path))
+		}
+	}
+	for _, n := range in.Nodes {
+		if count[n.Name] != 1 {
+			bad = append(bad, fmt.Errorf("fencing: %d devices switch %s, one is needed", count[n.Name], n.Name))
+		}
+	}
+	return bad
+}

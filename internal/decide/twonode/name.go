@@ -1,0 +1,32 @@
+package twonode
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// maxClusterName is the longest name that pcs takes without being forced:
+// what GFS2 can store.
+const maxClusterName = 15
+
+// CorosyncName is the name that a cluster has in Corosync: its own where pcs
+// takes it, else as much of it as fits and an end that tells it from others
+// with the same beginning.
+func CorosyncName(cluster string) string {
+	plain := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", r) {
+			return r
+		}
+		return '-'
+	}, cluster)
+	if plain == cluster && len(cluster) <= maxClusterName {
+		return cluster
+	}
+	sum := sha256.Sum256([]byte(cluster))
+	end := "-" + hex.EncodeToString(sum[:3])
+	if room := maxClusterName - len(end); len(plain) > room {
+		plain = plain[:room]
+	}
+	return plain + end
+}

@@ -1,0 +1,166 @@
+package twonode
+
+import "strings"
+
+// Names that others refer to.
+const (
+	Kubelet      = "kubelet"
+	Etcd         = "etcd"
+	KubeletClone = "kubelet-clone"
+	EtcdClone    = "etcd-clone"
+	EtcdAgent    = "ocf:holdfast:podman-etcd"
+	FenceAgent   = "fence_holdfast"
+)
+
+// DeviceOf is the id of the device that fences a node.
+func DeviceOf(node string) string { return node + "_redfish" }
+
+// Wanted returns the whole configuration. docs/adr/0012-pacemaker-settings.md
+// holds the measurements that the values come from.
+func Wanted(in Input) Config {
+	nodes := in.byName()
+	c := Config{
+		Corosync:   Corosync{Name: CorosyncName(in.Cluster), Nodes: nodes, TwoNode: true, Totem: totem()},
+		Properties: properties(),
+	}
+	for _, n := range nodes {
+		c.Resources = append(c.Resources, device(n.Name))
+		c.Constraints = append(c.Constraints, ban(n.Name))
+	}
+	c.Resources = append(c.Resources, kubelet(), etcd(nodes))
+	c.Constraints = append(c.Constraints, order(), colocation())
+	return c
+}
+
+func totem() []Setting {
+	return []Setting{
+		{"token", "1500", "a host that is silent for so long, in ms, is suspected: half again the pause that a busy host may make"},
+		{"consensus", "300", "and lost after so long more, in ms: with two nodes less than token is safe, and the sum is what a lost host costs"},
+	}
+}
+
+func properties() []Setting {
+	return []Setting{
+		{"stonith-enabled", "true", "the protocol of etcd rests on it"},
+		{"stonith-action", "reboot", "a fenced host comes back by itself"},
+		{"stonith-timeout", "150s", "covers the fence delay of 20 s and a BMC that takes 30 s for each of its answers"},
+		{"startup-fencing", "true", "a peer that was never seen may be running"},
+		{"concurrent-fencing", "true", "no fence waits for another one"},
+		{"no-quorum-policy", "stop", "without quorum a host has booted and not seen its peer: it runs nothing"},
+		{"start-failure-is-fatal", "false", "a start that failed once is tried again"},
+		{"dc-deadtime", "5s", "two hosts that boot at once need not wait 20 s for a third"},
+		{"cluster-recheck-interval", "60s", "what was given up, a fence after ten tries say, is tried again so soon"},
+		{"load-threshold", "1000%", "a busy host must not hold recovery up: Pacemaker would do one thing at a time"},
+	}
+}
+
+// device fences a node. Address and account are in a file of the fence agent.
+func device(node string) Resource {
+	return Resource{
+		ID: DeviceOf(node), Agent: fence + ":" + FenceAgent,
+		Parameters: []Setting{
+			{"plug", node, "names the agent's file"},
+			{"pcmk_host_list", node, "it switches this node"},
+			{"pcmk_host_check", "static-list", "and no other: the BMC is not asked for a list"},
+			{"pcmk_delay_base", "0s", "the delay is the agent's own, which ends it early for a host that is off"},
+			{"pcmk_action_limit", "-1", "a fence does not wait for a monitor of a slow BMC"},
+			{"pcmk_reboot_timeout", "150s", "as stonith-timeout"},
+			{"pcmk_off_timeout", "150s", "as stonith-timeout"},
+			{"pcmk_monitor_timeout", "45s", "a BMC may take 30 s to answer"},
+			{"pcmk_status_timeout", "45s", "a BMC may take 30 s to answer"},
+		},
+		Meta: []Setting{
+			{"migration-threshold", "3", "a BMC that refuses at once must not be asked in a loop"},
+			{"failure-timeout", "60s", "but again after a minute; a device that failed fences nevertheless"},
+		},
+		Operations: []Operation{
+			{"start", []Setting{{"timeout", "60s", "a BMC may take 30 s to answer"}}},
+			{"stop", []Setting{{"timeout", "20s", "nothing is asked"}}},
+			{"monitor", []Setting{{"interval", "60s", "how soon a wrong password is noticed"}, {"timeout", "60s", "a BMC may take 30 s to answer"}}},
+		},
+	}
+}
+
+func kubelet() Resource {
+	return Resource{
+		ID: Kubelet, Agent: "systemd:kubelet",
+		Meta: []Setting{
+			{"migration-threshold", "5", "after so many failures it is left off for a while"},
+			{"failure-timeout", "120s", "and tried again: what broke it may be mended"},
+		},
+		Operations: []Operation{
+			{"start", []Setting{{"timeout", "60s", "it starts at once or not at all"}}},
+			{"stop", []Setting{
+				{"timeout", "120s", "systemd kills a process that does not end after 90 s: a frozen kubelet must not fence its host"},
+				{"on-fail", "fence", "what not even systemd can end is a broken host"},
+			}},
+			{"monitor", []Setting{{"interval", "5s", "systemd is asked over D-Bus, no process is started"}, {"timeout", "20s", "systemd may be busy"}}},
+		},
+		Clone: &Clone{KubeletClone, []Setting{{"interleave", "true", "a node's kubelet matters to that node only"}}},
+	}
+}
+
+func etcd(nodes []Node) Resource {
+	var addresses []string
+	for _, n := range nodes {
+		addresses = append(addresses, n.Name+":"+n.Address)
+	}
+	return Resource{
+		ID: Etcd, Agent: EtcdAgent,
+		Parameters: []Setting{{"node_ip_map", strings.Join(addresses, ";"), "who the two are"}},
+		Meta: []Setting{
+			{"migration-threshold", "10", "the agent mends in place what it can; what it cannot is not tried forever"},
+			{"failure-timeout", "60s", "but again after a minute"},
+		},
+		Operations: []Operation{
+			{"start", []Setting{{"timeout", "30s", "the agent takes the wish and returns"}}},
+			{"stop", []Setting{
+				{"timeout", "90s", "leadership is handed over, the member leaves, etcd ends"},
+				{"on-fail", "fence", "an etcd that cannot be stopped could go on beside its successor"},
+			}},
+			{"monitor", []Setting{{"interval", "3s", "one request to a socket, no process in the container"}, {"timeout", "10s", "it answers within one"}}},
+			{"notify", []Setting{{"timeout", "10s", "a hint, never waited for"}}},
+		},
+		Clone: &Clone{EtcdClone, []Setting{
+			{"interleave", "true", "a node's etcd waits for that node's kubelet only"},
+			{"notify", "true", "the agent hears when the peer's instance has ended, which is 20 ms after a fence"},
+		}},
+	}
+}
+
+// ban keeps a device from its own target: a host that cannot be reached
+// cannot fence itself, and its monitor would say nothing about the peer's way
+// to the BMC.
+func ban(node string) Constraint {
+	d := DeviceOf(node)
+	return Constraint{
+		ID: d + "-not-on-" + node, Kind: Location, Why: "who fences is the peer, and the peer's way to the BMC is what is watched",
+		Settings: []Setting{{Name: "rsc", Value: d}, {Name: "node", Value: node}, {Name: "score", Value: "-INFINITY"}},
+	}
+}
+
+func order() Constraint {
+	return Constraint{
+		ID: "holdfast-kubelet-then-etcd", Kind: Order,
+		Why: "kubelet first where both start; but a kubelet that fails or cannot start neither stops nor keeps back a voter",
+		Settings: []Setting{
+			{Name: "first", Value: KubeletClone},
+			{Name: "first-action", Value: "start"},
+			{Name: "then", Value: EtcdClone},
+			{Name: "then-action", Value: "start"},
+			{Name: "kind", Value: "Optional"},
+		},
+	}
+}
+
+func colocation() Constraint {
+	return Constraint{
+		ID: "holdfast-etcd-with-kubelet", Kind: Colocation,
+		Why: "etcd belongs where kubelet is; a preference, because a node without kubelet still has a vote",
+		Settings: []Setting{
+			{Name: "rsc", Value: EtcdClone},
+			{Name: "with-rsc", Value: KubeletClone},
+			{Name: "score", Value: "1000"},
+		},
+	}
+}
