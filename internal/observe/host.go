@@ -67,7 +67,7 @@ func Host(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
 	if err != nil {
 		return state.HostFacts{}, err
 	}
-	restrict, err := restrictOOM()
+	restrict, err := RestrictOOM()
 	if err != nil {
 		return state.HostFacts{}, err
 	}
@@ -85,9 +85,9 @@ func cgroupV1() bool {
 	return err == nil && fs.Type != unix.CGROUP2_SUPER_MAGIC
 }
 
-// restrictOOM reports whether this process lacks CAP_SYS_RESOURCE, without
+// RestrictOOM reports whether this process lacks CAP_SYS_RESOURCE, without
 // which no OOM score can be lowered.
-func restrictOOM() (bool, error) {
+func RestrictOOM() (bool, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {

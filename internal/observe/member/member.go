@@ -78,6 +78,13 @@ func (o *Observer) SetMembership(m state.Fact[state.Membership]) {
 	o.membership = m
 }
 
+// Ring is the present membership's number, zero where it is unknown.
+func (o *Observer) Ring() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.membership.Value.Ring
+}
+
 // Snapshot looks at everything once.
 func (o *Observer) Snapshot(ctx context.Context, w Wish) (state.EtcdSnapshot, error) {
 	boot, uptime, err := o.Boot()

@@ -1,0 +1,255 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
+	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/podman"
+	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// StaticPod is the manifest by which kubelet runs etcd until the hand-over.
+const StaticPod = "/etc/kubernetes/manifests/etcd.yaml"
+
+// process is etcd in podman.
+type process struct {
+	parameters podmanetcd.Parameters
+	log        func(format string, args ...any)
+}
+
+// Foreign reports whether kubelet's manifest of etcd is there.
+func (p *process) Foreign() bool {
+	_, err := os.Stat(StaticPod)
+	return err == nil
+}
+
+// clockTick is the unit in which the kernel tells when a process started
+// (proc(5); USER_HZ is 100 on every architecture that Linux has left).
+const clockTick = 10 * time.Millisecond
+
+func (p *process) State(uptime time.Duration) etcdhealth.Process {
+	s, err := podman.State(context.Background())
+	if err != nil || !s.Running {
+		return etcdhealth.Process{}
+	}
+	return etcdhealth.Process{
+		Runs: true, Stopped: s.Frozen(), Blocked: s.Letter == "D",
+		Age: uptime - time.Duration(s.Started)*clockTick, //nolint:gosec // far below the limit of a duration
+	}
+}
+
+// wanted is the container that the manifest describes.
+func (p *process) wanted() (podman.Spec, error) {
+	manifest, err := os.ReadFile(p.parameters.PodManifest)
+	if err != nil {
+		return podman.Spec{}, err
+	}
+	container, err := etcdpod.Parse(manifest)
+	if err != nil {
+		return podman.Spec{}, err
+	}
+	spec := podman.Spec{Container: container}
+	restricted, err := observe.RestrictOOM()
+	if !restricted || p.parameters.OOM >= 0 {
+		spec.OOMScore = &p.parameters.OOM
+	}
+	return spec, err
+}
+
+// Start starts etcd with the data that are there. Before the hand-over that is
+// kubelet's task.
+func (p *process) Start(ctx context.Context) error {
+	if p.Foreign() {
+		return errors.New("kubelet runs etcd as a static pod until the hand-over; it is left to it")
+	}
+	spec, err := p.wanted()
+	if err != nil {
+		return err
+	}
+	if err := etcd.Settle(ctx, etcdpod.DataDir); err != nil {
+		return err
+	}
+	if err := podman.Run(ctx, spec); err != nil {
+		return err
+	}
+	return p.awaitHeld(ctx)
+}
+
+// awaitHeld returns when etcd holds its copy, or has ended.
+func (p *process) awaitHeld(ctx context.Context) error {
+	for {
+		if held, err := etcd.Locked(etcdpod.DataDir); err != nil || held {
+			return err
+		}
+		if s, err := podman.State(context.Background()); err == nil && !s.Running {
+			return errors.New("etcd ended as soon as it was started; see: podman logs etcd")
+		}
+		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// stopGrace is how long etcd may take to end in order.
+const stopGrace = 10 * time.Second
+
+func (p *process) Stop(ctx context.Context) error {
+	if p.Foreign() {
+		return errors.New("kubelet runs etcd as a static pod until the hand-over; it cannot be stopped here")
+	}
+	return podman.Stop(ctx, stopGrace)
+}
+
+func (p *process) Kill(ctx context.Context) error { return podman.Kill(ctx) }
+
+func (p *process) Outdated() (bool, error) {
+	spec, err := p.wanted()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // the next manifest is on its way, or somebody took it away: what runs is left alone
+	}
+	if err != nil {
+		return false, err
+	}
+	now, err := podman.State(context.Background())
+	return now.Running && now.Spec != "" && now.Spec != spec.Hash(), err
+}
+
+func (p *process) Restart(ctx context.Context) error {
+	if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	return p.Start(ctx)
+}
+
+// membership leaves what etcd calls too early to the next round.
+type membership struct{ *etcd.Client }
+
+func (m membership) AddLearner(ctx context.Context, peerURL string) error {
+	_, err := m.Client.AddLearner(ctx, peerURL)
+	return err
+}
+
+func (m membership) Promote(ctx context.Context, id state.MemberID) error {
+	err := m.Client.Promote(ctx, id)
+	if etcd.NotInSync(err) {
+		return nil
+	}
+	return err
+}
+
+// copies are the data of an etcd that is down.
+type copies struct{ parameters podmanetcd.Parameters }
+
+// maxBackup bounds one saved copy, in bytes: more than etcd's own quota allows.
+const maxBackup = 10 << 30
+
+func (c copies) Backup(ctx context.Context) error {
+	if c.parameters.Backups == 0 {
+		return nil
+	}
+	_, err := etcd.Backup(ctx, etcdpod.DataDir, c.parameters.BackupDir, c.parameters.Backups, maxBackup)
+	return err
+}
+
+func (c copies) Empty(context.Context) error { return etcd.Empty(etcdpod.DataDir) }
+
+// standIn speaks for a fenced member.
+type standIn struct {
+	address netip.Addr
+	tried   time.Time
+}
+
+// standInPause is the least time between two stand-ins: one that refuses would
+// refuse again at once.
+const standInPause = time.Second
+
+func (s *standIn) Start(_ context.Context, target state.MemberID, r state.EtcdRecord) error {
+	if time.Since(s.tried) < standInPause {
+		return nil
+	}
+	s.tried = time.Now()
+	const pki = etcdpod.CertsDir
+	_, err := etcd.StartStandIn(etcd.StandInRequest{
+		Evidence: r.TakeOver.ID, Cluster: r.Cluster, Target: target, Survivor: r.Member,
+		PeerURL: etcdpod.PeerURL(s.address), ClientURL: etcdpod.ClientURL(s.address),
+		TLS: etcd.StandInTLS{CA: pki + "/ca.crt", Cert: pki + "/peer.crt", Key: pki + "/peer.key"},
+	})
+	return err
+}
+
+func (s *standIn) Stop(ctx context.Context) error { return etcd.StopStandIn(ctx) }
+
+// other is the peer's host.
+type other struct{ name string }
+
+// fenceBudget is what Pacemaker has for one fence.
+const fenceBudget = 120 * time.Second
+
+func (o other) Fence(ctx context.Context) error { return pacemaker.Fence(ctx, o.name, fenceBudget) }
+
+func (o other) ConfirmOff(ctx context.Context) error { return fence.ConfirmOff(ctx, o.name) }
+
+func (o other) GrantQuorum(ctx context.Context) error { return pacemaker.GrantQuorum(ctx) }
+
+// bmc asks the peer's BMC while somebody wants to know.
+type bmc struct {
+	peer   string
+	wanted func() bool
+
+	mu   sync.Mutex
+	said state.Fact[string]
+}
+
+// bmcEvery is between two questions to the peer's BMC, bmcTime bounds one.
+const (
+	bmcEvery = 3 * time.Second
+	bmcTime  = 8 * time.Second
+)
+
+func (b *bmc) state() state.Fact[string] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.said
+}
+
+func (b *bmc) set(said state.Fact[string]) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed = b.said != said
+	b.said = said
+	return changed
+}
+
+// ask asks until the context ends, and tells of changes. An answer counts only
+// until the next question.
+func (b *bmc) ask(ctx context.Context, changed func()) error {
+	for {
+		said := state.Fact[string]{}
+		if b.wanted() {
+			ctx, cancel := context.WithTimeout(ctx, bmcTime)
+			if power, err := fence.Power(ctx, b.peer); err == nil {
+				said = state.Known(power)
+			}
+			cancel()
+		}
+		if b.set(said) {
+			changed()
+		}
+		if err := host.Sleep(ctx, bmcEvery); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/act"
+	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
+	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/observe/member"
+	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// attribute is the private node attribute that carries a host's statement.
+const attribute = "holdfast-etcd"
+
+// assemble puts the adapters of this host together.
+func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
+	peer, err := p.Peer(d.Host)
+	if err != nil {
+		return nil, err
+	}
+	client, err := etcd.Open(etcd.Config{PeerURL: etcdpod.PeerURL(p.Nodes[d.Host])})
+	if err != nil {
+		return nil, err
+	}
+	boot, _, err := observe.Boot()
+	if err != nil {
+		return nil, err
+	}
+	memory, err := member.OpenMemory(memoryPath, boot)
+	if err != nil {
+		return nil, err
+	}
+	process := &process{parameters: p, log: d.Log}
+	bmc := &bmc{peer: peer}
+	statements := &statements{}
+	k := &Keeper{
+		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
+			Boot: observe.Boot, Now: d.Now, Record: readRecord,
+			Held: func() (bool, error) { return etcd.Locked(etcdpod.DataDir) },
+			Look: func(ctx context.Context) (member.Look, error) {
+				l, err := client.Look(ctx)
+				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
+			},
+			Inspect:   func(ctx context.Context) (state.EtcdData, error) { return etcd.Inspect(ctx, etcdpod.DataDir) },
+			StandIn:   standingFor,
+			Statement: statements.read,
+			Fenced:    readFenced,
+			Human:     readConfirmation,
+			Power:     bmc.state,
+		}},
+		Process: process,
+		Publish: func(ctx context.Context, text string) error { return pacemaker.Publish(ctx, attribute, text) },
+		StandInResult: func() string {
+			s, err := etcd.StandInState()
+			if err != nil || s.Last == nil {
+				return ""
+			}
+			return describe(*s.Last)
+		},
+		SaveWish: saveWish, Log: d.Log,
+	}
+	bmc.wanted, statements.keeper = k.wantsPower, k
+	k.Doer = &act.Doer{
+		Etcd: membership{client}, Process: process, Copy: copies{p},
+		StandIn: &standIn{address: p.Nodes[d.Host]}, Peer: other{peer},
+		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
+		WriteRecord: writeRecord, Ring: k.Observer.Ring, Log: d.Log,
+	}
+	d.bmc = bmc
+	return k, nil
+}
+
+func readRecord() (state.EtcdRecord, error) {
+	data, err := os.ReadFile(state.EtcdRecordPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state.EtcdRecord{State: state.EtcdNone}, nil
+	}
+	if err != nil {
+		return state.EtcdRecord{}, err
+	}
+	return state.DecodeEtcdRecord(data)
+}
+
+func writeRecord(r state.EtcdRecord) error {
+	data, err := state.EncodeEtcdRecord(r)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(state.EtcdRecordPath, data, 0o600)
+}
+
+func readFenced(peer string) (state.Fact[state.EtcdFenced], error) {
+	return readFact[state.EtcdFenced](filepath.Join(state.FencedDir, peer+".json"))
+}
+
+func readConfirmation() (state.Fact[state.Confirmation], error) {
+	return readFact[state.Confirmation](state.EtcdConfirmationPath)
+}
+
+// readFact reads a file of one value; no file is no such fact.
+func readFact[T any](path string) (state.Fact[T], error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state.Fact[T]{}, nil
+	}
+	if err != nil {
+		return state.Fact[T]{}, err
+	}
+	var value T
+	if err := json.Unmarshal(data, &value); err != nil {
+		return state.Fact[T]{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	return state.Known(value), nil
+}
+
+func standingFor() (state.MemberID, error) {
+	s, err := etcd.StandInState()
+	return s.Member, err
+}
+
+func describe(r etcd.StandInResult) string {
+	out := r.Outcome
+	if r.Reason != "" {
+		out += ", " + r.Reason + ": " + r.Detail
+	}
+	if ms, ok := r.MS["committing"]; ok {
+		out += fmt.Sprintf("; writes worked after %s", time.Duration(ms*float64(time.Millisecond)).Round(time.Millisecond))
+	}
+	return out
+}
+
+// statements reads what the peer published, less often while all is well: a
+// process is started for it.
+type statements struct {
+	keeper *Keeper
+	at     time.Time
+	ring   uint64
+	last   state.EtcdStatement
+	found  bool
+}
+
+func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatement, bool, error) {
+	ring := st.keeper.Observer.Ring()
+	if st.found && st.ring == ring && time.Since(st.at) < st.keeper.listenEvery() {
+		return st.last, true, nil
+	}
+	text, found, err := pacemaker.Peer(ctx, attribute, peer)
+	if err != nil || !found {
+		st.found = false
+		return state.EtcdStatement{}, false, err
+	}
+	var got state.EtcdStatement
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		return state.EtcdStatement{}, false, fmt.Errorf("statement of %s: %w", peer, err)
+	}
+	st.at, st.ring, st.last, st.found = time.Now(), ring, got, true
+	return got, true, nil
+}

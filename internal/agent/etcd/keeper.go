@@ -1,0 +1,297 @@
+// Package etcd is the daemon that keeps etcd on one of two hosts: it looks,
+// tells the peer, decides and does, one round after the other, and is the only
+// one that does so on its host. Pacemaker's actions are requests to it.
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/act"
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/observe/member"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// How soon the next round comes where nothing wakes the loop before.
+const (
+	// quiet is between two looks at an etcd with which all is well.
+	quiet = time.Second
+	// busy is between two looks while something is under way.
+	busy = 200 * time.Millisecond
+	// listen is how often the peer's statement is read while all is well; a
+	// process is started for it.
+	listen = 3 * time.Second
+	// lively is how long after a change the loop stays busy.
+	lively = 5 * time.Second
+	// retryAfter is the longest pause after a step that failed.
+	retryAfter = 5 * time.Second
+)
+
+// rounds bounds how many steps follow each other without a pause.
+const rounds = 25
+
+// Process is etcd's process as the keeper watches it.
+type Process interface {
+	// State says how the process is.
+	State(uptime time.Duration) etcdhealth.Process
+	// Kill ends it at once.
+	Kill(ctx context.Context) error
+	// Outdated reports whether it runs by another manifest than the present.
+	Outdated() (bool, error)
+	// Restart ends it in order and starts it by the present manifest.
+	Restart(ctx context.Context) error
+	// Foreign reports whether kubelet runs etcd, as before the hand-over.
+	Foreign() bool
+}
+
+// Keeper keeps etcd on one host.
+type Keeper struct {
+	Observer *member.Observer
+	Doer     *act.Doer
+	Process  Process
+	// Publish tells the peer.
+	Publish func(ctx context.Context, statement string) error
+	// StandInResult is how the last take-over went, for whoever asks.
+	StandInResult func() string
+	// SaveWish keeps the wish over a restart of the daemon.
+	SaveWish func(member.Wish) error
+	Log      func(format string, args ...any)
+
+	wake chan struct{}
+
+	mu     sync.Mutex
+	wish   member.Wish
+	report state.EtcdReport
+	// changed is closed and replaced whenever the report is.
+	changed chan struct{}
+
+	rule      string
+	ruleSince time.Duration
+	lastMove  time.Duration // when something last changed
+	failures  int
+	serial    uint64
+	published string
+	heardAt   time.Duration
+}
+
+// Start prepares a keeper that is wanted to do wish.
+func (k *Keeper) Start(wish member.Wish) {
+	k.wake, k.changed, k.wish = make(chan struct{}, 1), make(chan struct{}), wish
+	k.report.Wish = wish.Wish
+}
+
+// Wake makes the next round come at once.
+func (k *Keeper) Wake() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps etcd until the context ends. It leaves etcd as it is.
+func (k *Keeper) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		pause := k.turn(ctx)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-k.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	return context.Cause(ctx)
+}
+
+// turn takes rounds until there is nothing more to do at once, and returns how
+// long to pause.
+func (k *Keeper) turn(ctx context.Context) time.Duration {
+	for range rounds {
+		again, pause := k.round(ctx)
+		if !again || ctx.Err() != nil {
+			return pause
+		}
+	}
+	return busy
+}
+
+// round looks, tells the peer, decides and does. What it tells promises the
+// peer what it will do, so nothing is done that was not told.
+func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
+	wish := k.Wish()
+	s, err := k.Observer.Snapshot(ctx, wish)
+	if err != nil {
+		k.tell(wish, s, state.EtcdVerdict{Action: state.EtcdWait, Rule: "unseen", Reason: "this host cannot look at itself"}, err)
+		return false, quiet
+	}
+	if etcdmember.Hears(s) {
+		err = k.Observer.Memory.Hear(s.Boot)
+	}
+	err = errors.Join(err, k.publish(ctx, s))
+	verdict := etcdmember.Decide(s)
+	k.note(s, verdict)
+	if err == nil && k.permitted(wish, s, verdict) {
+		err = k.Doer.Do(ctx, s, verdict)
+		if verdict.Action == state.EtcdStop || verdict.Action == state.EtcdEmpty || verdict.Action == state.EtcdStart {
+			k.Observer.Forget()
+		}
+	}
+	if err == nil {
+		err = k.care(ctx, wish, s, verdict)
+	}
+	k.tell(wish, s, verdict, err)
+	return k.next(s, verdict, err)
+}
+
+// permitted reports whether Pacemaker's wish allows a step. Before it asked for
+// anything, a host that waits for its peer may only find out that it goes on
+// alone; the copy is not touched.
+func (k *Keeper) permitted(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict) bool {
+	if w.Wish != state.EtcdNotAsked {
+		return true
+	}
+	switch v.Action {
+	case state.EtcdAskFence, state.EtcdGrantQuorum, state.EtcdWriteRecord:
+		return state.Is(s.Pacemaker.Inert, true)
+	default:
+		return false
+	}
+}
+
+// care looks after the process itself: one that can answer nothing is ended,
+// one that runs by an old manifest is restarted, both in place.
+func (k *Keeper) care(ctx context.Context, w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict) error {
+	if w.Wish != state.EtcdStarted || k.Process.Foreign() {
+		return nil
+	}
+	p := k.Process.State(s.Uptime)
+	p.Mute = k.Observer.Mute(s)
+	if why := etcdhealth.End(p); why != "" {
+		k.Log("%s: it is ended, and restarted with the same data", why)
+		return k.Process.Kill(ctx)
+	}
+	if v.Action != state.EtcdIdle || s.Local.Leader.Value == 0 || s.Uptime-k.lastMove < lively {
+		return nil
+	}
+	if old, err := k.Process.Outdated(); err != nil || !old {
+		return err
+	}
+	k.Log("the manifest of etcd changed: etcd is restarted in place")
+	return k.Process.Restart(ctx)
+}
+
+// next says whether another round follows at once, or after which pause.
+func (k *Keeper) next(s state.EtcdSnapshot, v state.EtcdVerdict, err error) (bool, time.Duration) {
+	if err != nil {
+		k.failures++
+		return false, min(busy*time.Duration(k.failures), retryAfter)
+	}
+	k.failures = 0
+	switch {
+	case acts(v.Action) && k.Wish().Wish != state.EtcdNotAsked:
+		return v.Action == state.EtcdWriteRecord || v.Action == state.EtcdStop || v.Action == state.EtcdStart, busy
+	case v.Action != state.EtcdIdle && k.Wish().Wish == state.EtcdStarted, s.Uptime-k.lastMove < lively:
+		return false, busy
+	}
+	return false, quiet
+}
+
+// acts reports whether an action does something.
+func acts(a state.EtcdAction) bool {
+	return a != state.EtcdIdle && a != state.EtcdWait && a != state.EtcdAskHuman
+}
+
+// note remembers since when the same rule decides, and logs when another does.
+func (k *Keeper) note(s state.EtcdSnapshot, v state.EtcdVerdict) {
+	if v.Rule == k.rule {
+		return
+	}
+	k.rule, k.ruleSince, k.lastMove = v.Rule, s.Uptime, s.Uptime
+	k.Log("%s: %s (%s)", v.Rule, v.Action, v.Reason)
+}
+
+// publish tells the peer what changed since it was told last.
+func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
+	statement := etcdmember.Statement(s)
+	if statement.Ring == 0 {
+		return nil // nobody is there to be told, and nothing would count
+	}
+	text, err := json.Marshal(statement)
+	if err != nil || string(text) == k.published {
+		return err
+	}
+	k.serial++
+	statement.Serial = uint64(s.Uptime) + k.serial // grows over a restart of the daemon too
+	numbered, err := json.Marshal(statement)
+	if err != nil {
+		return err
+	}
+	if err := k.Publish(ctx, string(numbered)); err != nil {
+		k.published = ""
+		return fmt.Errorf("tell the peer: %w", err)
+	}
+	k.published, k.lastMove = string(text), s.Uptime
+	return nil
+}
+
+// tell makes the report of a round known.
+func (k *Keeper) tell(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict, err error) {
+	r := state.EtcdReport{
+		Wish: w.Wish, Snapshot: s, Verdict: v, At: s.Now, Since: s.Uptime - k.ruleSince,
+		Down: k.Observer.Down(s), StandIn: k.StandInResult(),
+	}
+	if err != nil {
+		r.Problem = err.Error()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r.Problem != "" && r.Problem != k.report.Problem {
+		k.Log("%s: %s", v.Rule, r.Problem)
+	}
+	k.report = r
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// Report is what the last round found, and a channel that is closed when there
+// is a newer one.
+func (k *Keeper) Report() (state.EtcdReport, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.report, k.changed
+}
+
+// Wish is what Pacemaker asked for last.
+func (k *Keeper) Wish() member.Wish {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.wish
+}
+
+// Ask notes what Pacemaker asks for. Asking for the same again changes nothing.
+func (k *Keeper) Ask(wish state.EtcdWish) error {
+	boot, uptime, err := k.Observer.Boot()
+	if err != nil {
+		return err
+	}
+	if k.Wish().Wish == wish {
+		k.Wake()
+		return nil
+	}
+	w := member.Wish{Wish: wish, At: uptime, Boot: boot}
+	if err := k.SaveWish(w); err != nil {
+		return fmt.Errorf("note what Pacemaker asks for: %w", err)
+	}
+	k.mu.Lock()
+	k.wish = w
+	k.mu.Unlock()
+	k.Log("Pacemaker wants etcd %s", wish)
+	k.Wake()
+	return nil
+}

@@ -1,0 +1,248 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/act"
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/observe/member"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// world is one host with an etcd that can be started, and a peer that speaks.
+type world struct {
+	record     state.EtcdRecord
+	running    bool
+	leader     state.MemberID
+	mute       bool
+	foreign    bool
+	frozen     bool
+	publishErr error
+	published  []state.EtcdStatement
+	did        []string
+	peer       *state.EtcdStatement
+	clock      time.Duration
+}
+
+func (w *world) do(what string) error { w.did = append(w.did, what); return nil }
+
+func (w *world) Start(context.Context) error   { w.running = true; return w.do("start") }
+func (w *world) Stop(context.Context) error    { w.running = false; return w.do("stop") }
+func (w *world) Kill(context.Context) error    { w.running = false; return w.do("kill") }
+func (w *world) Restart(context.Context) error { return w.do("restart") }
+func (w *world) Outdated() (bool, error)       { return false, nil }
+func (w *world) Foreign() bool                 { return w.foreign }
+func (w *world) State(time.Duration) etcdhealth.Process {
+	return etcdhealth.Process{Runs: w.running, Stopped: w.frozen, Age: time.Hour}
+}
+
+type noStandIn struct{}
+
+func (noStandIn) Start(context.Context, state.MemberID, state.EtcdRecord) error { return nil }
+func (noStandIn) Stop(context.Context) error                                    { return nil }
+
+type otherHost struct{ *world }
+
+func (o otherHost) Fence(context.Context) error       { return o.do("fence") }
+func (o otherHost) ConfirmOff(context.Context) error  { return o.do("confirm off") }
+func (o otherHost) GrantQuorum(context.Context) error { return o.do("grant quorum") }
+
+type etcdChanges struct{ *world }
+
+func (e etcdChanges) RemoveMember(context.Context, state.MemberID) error { return e.do("remove") }
+func (e etcdChanges) AddLearner(context.Context, string) error           { return e.do("add") }
+func (e etcdChanges) Promote(context.Context, state.MemberID) error      { return e.do("promote") }
+func (e etcdChanges) Mark(context.Context, state.MemberID, uint64) error { return e.do("mark") }
+func (e etcdChanges) MoveLeader(context.Context, state.MemberID) error   { return e.do("move leader") }
+
+var both = []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
+
+func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
+	t.Helper()
+	memory, err := member.OpenMemory(filepath.Join(t.TempDir(), "memory"), "boot-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Keeper{
+		Process: w, StandInResult: func() string { return "" }, SaveWish: func(member.Wish) error { return nil },
+		Log: t.Logf, Publish: func(_ context.Context, text string) error {
+			if w.publishErr != nil {
+				return w.publishErr
+			}
+			var st state.EtcdStatement
+			if err := json.Unmarshal([]byte(text), &st); err != nil {
+				t.Error(err)
+			}
+			w.published = append(w.published, st)
+			return nil
+		},
+	}
+	k.Observer = &member.Observer{Host: "alpha", Peer: "beta", Memory: memory, Sources: member.Sources{
+		Boot:   func() (string, time.Duration, error) { w.clock += time.Second; return "boot-2", w.clock, nil },
+		Now:    func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
+		Record: func() (state.EtcdRecord, error) { return w.record, nil },
+		Held:   func() (bool, error) { return w.running, nil },
+		Look: func(context.Context) (member.Look, error) {
+			if w.mute {
+				return member.Look{}, errors.New("no answer")
+			}
+			return member.Look{Cluster: 0xc, Member: 0xa, Leader: w.leader, Members: both}, nil
+		},
+		Inspect: func(context.Context) (state.EtcdData, error) {
+			return state.EtcdData{Copy: state.CopyWhole, Cluster: 0xc, Member: 0xa, Members: both}, nil
+		},
+		StandIn: func() (state.MemberID, error) { return 0, nil },
+		Statement: func(context.Context, string) (state.EtcdStatement, bool, error) {
+			if w.peer == nil {
+				return state.EtcdStatement{}, false, nil
+			}
+			return *w.peer, true, nil
+		},
+		Fenced: func(string) (state.Fact[state.EtcdFenced], error) { return state.Fact[state.EtcdFenced]{}, nil },
+		Human:  func() (state.Fact[state.Confirmation], error) { return state.Fact[state.Confirmation]{}, nil },
+		Power:  func() state.Fact[string] { return state.Known("Off") },
+	}}
+	k.Doer = &act.Doer{
+		Etcd: etcdChanges{w}, Process: w, StandIn: noStandIn{}, Peer: otherHost{w}, Log: t.Logf,
+		WriteRecord: func(r state.EtcdRecord) error { w.record = r; return w.do("write " + string(r.State)) },
+		Ring:        k.Observer.Ring,
+	}
+	k.Start(member.Wish{Wish: wish, Boot: "boot-2"})
+	return k
+}
+
+func meet(k *Keeper) {
+	k.Observer.SetMembership(state.Known(state.Membership{Ring: 7, Members: []string{"alpha", "beta"}, Quorate: true}))
+}
+
+func pairRecord() state.EtcdRecord {
+	return state.EtcdRecord{State: state.EtcdPair, Seq: 4, Cluster: 0xc, Member: 0xa, Paired: state.EtcdPairing{Member: 0xb, Seq: 2}}
+}
+
+func peerPair() *state.EtcdStatement {
+	return &state.EtcdStatement{
+		Boot: "p1", Serial: 1, Ring: 7, SeenSeq: 4, Running: state.Known(true), StandIn: state.Known(state.MemberID(0)),
+		Record:  state.EtcdRecord{State: state.EtcdPair, Seq: 2, Cluster: 0xc, Member: 0xb, Paired: state.EtcdPairing{Member: 0xa, Seq: 4}},
+		Data:    state.Known(state.EtcdData{Copy: state.CopyWhole, Cluster: 0xc, Member: 0xb}),
+		Members: state.Known(both),
+	}
+}
+
+func TestEtcdIsStartedOnlyWhenPacemakerWantsIt(t *testing.T) {
+	for wish, want := range map[state.EtcdWish][]string{
+		state.EtcdNotAsked: nil, state.EtcdStarted: {"start"}, state.EtcdStopped: nil,
+	} {
+		t.Run(string(wish), func(t *testing.T) {
+			w := &world{record: pairRecord(), leader: 0xb, peer: peerPair()}
+			k := newKeeper(t, w, wish)
+			meet(k)
+			k.turn(t.Context())
+			if !slices.Equal(w.did, want) {
+				t.Errorf("did %q, want %q", w.did, want)
+			}
+		})
+	}
+}
+
+func TestAHostThatWaitsForItsPeerActsBeforePacemakerDoes(t *testing.T) {
+	w := &world{record: state.EtcdRecord{State: state.EtcdSole, Seq: 4, Cluster: 0xc, Member: 0xa}}
+	k := newKeeper(t, w, state.EtcdNotAsked)
+	k.Observer.SetMembership(state.Known(state.Membership{Ring: 3, Members: []string{"alpha"}}))
+	k.turn(t.Context())
+	r, _ := k.Report()
+	if r.Verdict.Rule != "alone.fence-first" {
+		t.Errorf("%+v", r.Verdict)
+	}
+}
+
+func TestNothingIsDoneThatThePeerWasNotTold(t *testing.T) {
+	w := &world{record: pairRecord(), leader: 0xb, peer: peerPair(), publishErr: errors.New("no answer")}
+	k := newKeeper(t, w, state.EtcdStarted)
+	meet(k)
+	k.turn(t.Context())
+	r, _ := k.Report()
+	if len(w.did) > 0 || r.Problem == "" {
+		t.Errorf("did %q, problem %q", w.did, r.Problem)
+	}
+	w.publishErr = nil
+	k.turn(t.Context())
+	if !slices.Equal(w.did, []string{"start"}) || len(w.published) == 0 || w.published[0].Ring != 7 {
+		t.Errorf("did %q after %+v", w.did, w.published)
+	}
+}
+
+func TestThePeerIsToldOnceOfWhatDoesNotChange(t *testing.T) {
+	w := &world{record: pairRecord(), running: true, leader: 0xa, peer: peerPair()}
+	k := newKeeper(t, w, state.EtcdStarted)
+	meet(k)
+	for range 5 {
+		k.turn(t.Context())
+	}
+	if len(w.published) != 1 || len(w.did) > 0 {
+		t.Errorf("told %d times, did %q", len(w.published), w.did)
+	}
+	w.leader = 0xb
+	k.turn(t.Context())
+	if len(w.published) != 2 || w.published[1].Serial <= w.published[0].Serial {
+		t.Errorf("%+v", w.published)
+	}
+}
+
+func TestAFrozenEtcdIsEndedAndStartedAgain(t *testing.T) {
+	w := &world{record: pairRecord(), running: true, leader: 0xa, peer: peerPair()}
+	k := newKeeper(t, w, state.EtcdStarted)
+	meet(k)
+	k.turn(t.Context())
+	w.frozen, w.mute = true, true
+	for range 4 {
+		k.turn(t.Context())
+		if len(w.did) > 0 {
+			w.frozen, w.mute = false, false
+		}
+	}
+	if !slices.Equal(w.did, []string{"kill", "start"}) {
+		t.Errorf("did %q", w.did)
+	}
+}
+
+func TestKubeletsEtcdIsLeftAlone(t *testing.T) {
+	w := &world{record: pairRecord(), running: true, leader: 0xa, peer: peerPair(), foreign: true, frozen: true, mute: true}
+	k := newKeeper(t, w, state.EtcdStarted)
+	meet(k)
+	for range 4 {
+		k.turn(t.Context())
+	}
+	if len(w.did) > 0 {
+		t.Errorf("did %q", w.did)
+	}
+}
+
+func TestAStopIsWaitedFor(t *testing.T) {
+	w := &world{record: pairRecord(), running: true, leader: 0xa}
+	k := newKeeper(t, w, state.EtcdStarted)
+	k.Observer.SetMembership(state.Known(state.Membership{Ring: 9, Members: []string{"alpha"}, Quorate: true}))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { _ = k.Run(ctx); close(ended) }()
+	if err := k.Ask(state.EtcdStopped); err != nil {
+		t.Fatal(err)
+	}
+	wait, done := context.WithTimeout(t.Context(), 10*time.Second)
+	defer done()
+	if _, ok := k.await(wait, func(r state.EtcdReport) bool {
+		return r.Wish == state.EtcdStopped && state.Is(r.Snapshot.Local.Running, false)
+	}); !ok {
+		t.Error("etcd was not stopped")
+	}
+	cancel()
+	<-ended
+	if !slices.Equal(w.did, []string{"stop"}) {
+		t.Errorf("did %q: a host whose peer is gone stops as it is", w.did)
+	}
+}

@@ -1,0 +1,83 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// watch starts what wakes the keeper: Corosync's membership, evidence of a
+// fence, a person's confirmation, the answer of the peer's BMC. Each is a hint
+// to look; what counts is looked up.
+func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
+	k := d.keeper
+	group.Go(func() error {
+		return pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
+			k.Observer.SetMembership(m)
+			k.Log("membership: %s", membershipText(m))
+			k.Wake()
+		})
+	})
+	group.Go(func() error {
+		return watchFiles(ctx, k.Wake, state.FencedDir, filepath.Dir(state.EtcdConfirmationPath))
+	})
+	group.Go(func() error { return d.bmc.ask(ctx, k.Wake) })
+}
+
+func membershipText(m state.Fact[state.Membership]) string {
+	if !m.Known {
+		return "unknown"
+	}
+	return fmt.Sprintf("%v, ring %x, quorate %t", m.Value.Members, m.Value.Ring, m.Value.Quorate)
+}
+
+// watchFiles wakes whenever something appears in one of the folders.
+func watchFiles(ctx context.Context, wake func(), dirs ...string) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch evidence: %w", err)
+	}
+	defer func() { _ = w.Close() }()
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("watch evidence: %w", err)
+		}
+		if err := w.Add(dir); err != nil {
+			return fmt.Errorf("watch evidence: %w", err)
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.Events:
+			wake()
+		case <-w.Errors: // the loop looks every second anyway
+		}
+	}
+}
+
+// wantsPower reports whether the state of the peer's power matters: where it is
+// absent and nothing proves yet that it is off.
+func (k *Keeper) wantsPower() bool {
+	r, _ := k.Report()
+	s := r.Snapshot
+	return state.Is(s.Pacemaker.Contact, false) && (state.Is(s.Pacemaker.Inert, true) || r.Since > 10*time.Second && r.Verdict.Action != state.EtcdIdle)
+}
+
+// listenEvery is how old the peer's statement may be.
+func (k *Keeper) listenEvery() time.Duration {
+	r, _ := k.Report()
+	if r.Verdict.Action == state.EtcdIdle && r.Snapshot.Uptime-k.lastMove > lively {
+		return listen
+	}
+	return busy / 2
+}

@@ -1,0 +1,53 @@
+package fence
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Power asks the BMC of a target once, for whoever wants to know, not for
+// whoever wants to act: nothing is left behind.
+func Power(ctx context.Context, target string) (string, error) {
+	proof, err := quiet().read(ctx, target)
+	return proof.State, err
+}
+
+// ConfirmOff asks the BMC of a target once and leaves evidence if it says Off.
+// Nothing is switched: a target that is not off is left alone.
+func ConfirmOff(ctx context.Context, target string) error {
+	a := quiet()
+	proof, err := a.read(ctx, target)
+	if err != nil {
+		return err
+	}
+	if proof.State != string(redfish.Off) {
+		return fmt.Errorf("confirm that %s is off: its BMC says %s", target, proof.State)
+	}
+	return writeEvidence(a.Evidence, proof)
+}
+
+func quiet() *Agent { return New(command.Streams{Out: io.Discard, Err: io.Discard}) }
+
+// read returns the proof that the state of a target's power could become, dated
+// before the request was sent.
+func (a *Agent) read(ctx context.Context, target string) (state.EtcdFenced, error) {
+	dev, err := readDevice(a.Devices, target)
+	if err != nil {
+		return state.EtcdFenced{}, err
+	}
+	boot, uptime, err := a.Boot()
+	if err != nil {
+		return state.EtcdFenced{}, err
+	}
+	c, err := a.open(ctx, dev)
+	if err != nil {
+		return state.EtcdFenced{}, err
+	}
+	defer c.Close()
+	return state.EtcdFenced{Target: target, State: string(c.Opened()), Boot: boot, At: uptime}, nil
+}

@@ -1,0 +1,67 @@
+package ocf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	etcdagent "github.com/holdfast/holdfast/internal/agent/etcd"
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/render/etcdpod"
+)
+
+// Main is the whole command: an action of Pacemaker, or the daemon.
+func Main(ctx context.Context, environ []string, s command.Streams, args []string) int {
+	if len(args) == 1 && isAction(args[0]) {
+		return Run(ctx, environ, s, args[0])
+	}
+	return command.Run(ctx, root(s), s, args)
+}
+
+func root(s command.Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "podman-etcd",
+		Short: "Keep etcd on one of two hosts",
+		Long: "podman-etcd is the resource agent ocf:holdfast:podman-etcd, which Pacemaker calls with start, stop, monitor,\n" +
+			"notify, validate-all or meta-data, and the daemon that these actions ask (podman-etcd.service).\n\n" +
+			"What etcd does on this host, and why: holdfast explain etcd",
+		Example: "  systemctl status podman-etcd\n  " + payload.ResourceAgent + " meta-data",
+		Version: payload.Version,
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "serve", Short: "Keep etcd on this host until stopped; etcd itself goes on", Args: cobra.NoArgs,
+		Example: "  systemctl restart podman-etcd    # at any time: etcd is not touched",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s) },
+	})
+	return cmd
+}
+
+func serve(ctx context.Context, s command.Streams) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name of this host: %w", err)
+	}
+	return etcdagent.Serve(ctx, etcdagent.Options{
+		Host: strings.ToLower(name), Now: time.Now,
+		Log: func(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) },
+	})
+}
+
+// held reports whether etcd holds its copy, for when the daemon cannot say.
+func held() bool {
+	ok, err := etcd.Locked(etcdpod.DataDir)
+	return err == nil && ok
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
