@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,12 @@ import (
 type Cmd struct {
 	Name string
 	Args []string
-	// Dir is the working directory; empty means the caller's.
+	// Dir is the working directory; empty means the caller's, below Chroot its
+	// root.
 	Dir string
+	// Chroot is the root that the process gets; empty means the caller's. Name
+	// is a path below it.
+	Chroot string
 	// Env is added to the caller's environment, as KEY=value.
 	Env []string
 	// Stdin is fed to the process; nil means no input.
@@ -87,6 +92,10 @@ func Run(ctx context.Context, c Cmd) ([]byte, error) {
 	words := &tail{max: maxErrorOutput}
 	cmd := exec.CommandContext(ctx, c.program(), c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, c.environ()
+	if c.Chroot != "" {
+		cmd.Dir = cmp.Or(c.Dir, "/")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.Chroot}
+	}
 	cmd.Stdin = c.Stdin
 	cmd.Stdout = io.Writer(&out)
 	if c.Stdout != nil {

@@ -194,3 +194,16 @@ func TestASignalGoesToTheProcessOfThePIDFile(t *testing.T) {
 		t.Errorf("a process that has ended: %v", err)
 	}
 }
+
+func TestAProcessBelowAnotherRootSeesOnlyThat(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may change the root")
+	}
+	out, err := Run(t.Context(), Cmd{Name: "/bin/pwd", Chroot: "/proc/self/root"})
+	if err != nil || string(out) != "/\n" {
+		t.Errorf("in the same root: %q, %v", out, err)
+	}
+	if _, err := Run(t.Context(), Cmd{Name: "/bin/pwd", Chroot: t.TempDir()}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a program of the root was found below an empty one: %v", err)
+	}
+}

@@ -61,7 +61,8 @@ func objects(c *config.InstallConfig, t topology.Topology) []object {
 	out := namespaces()
 	out = append(out, access(c)...)
 	out = append(out, fencingSecrets(c)...)
-	return append(out, clusterConfig(c, t)...)
+	out = append(out, clusterConfig(c, t)...)
+	return append(out, twoNode(t)...)
 }
 
 func (o object) files() ([]state.File, error) {

@@ -10,8 +10,12 @@ import (
 	"path/filepath"
 )
 
-// plurals are the kinds of config.openshift.io that are rendered.
-var plurals = []string{"dnses", "featuregates", "infrastructures", "ingresses", "networks", "proxies", "schedulers"}
+// plurals are the kinds that are rendered, by the part of the API's module
+// that they come from.
+var plurals = map[string][]string{
+	"config-operator": {"dnses", "featuregates", "infrastructures", "ingresses", "networks", "proxies", "schedulers"},
+	"etcd":            {"etcds"},
+}
 
 // variants are the endings of a definition's name, the wanted one first.
 var variants = []string{"-SelfManagedHA-CustomNoUpgrade", "-CustomNoUpgrade", ""}
@@ -37,17 +41,19 @@ func run(source, destination string) error {
 			return err
 		}
 	}
-	for _, plural := range plurals {
-		if err := copyKind(source, destination, plural); err != nil {
-			return err
+	for part, kinds := range plurals {
+		for _, plural := range kinds {
+			if err := copyKind(source, destination, part, plural); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func copyKind(source, destination, plural string) error {
+func copyKind(source, destination, part, plural string) error {
 	for _, variant := range variants {
-		found, err := filepath.Glob(filepath.Join(source, "*_config-operator_01_"+plural+variant+".crd.yaml"))
+		found, err := filepath.Glob(filepath.Join(source, "*_"+part+"_01_"+plural+variant+".crd.yaml"))
 		if err != nil {
 			return err
 		}

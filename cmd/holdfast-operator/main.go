@@ -1,0 +1,21 @@
+// Command holdfast-operator keeps a cluster what it was installed as, and is
+// the program of the Jobs by which it reaches the hosts.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/operator"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return operator.Run(ctx, command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:])
+}

@@ -1,0 +1,182 @@
+package handover
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+)
+
+// The conditions of etcd's object that this package keeps.
+const (
+	// ReadyForTransition is true when both hosts wait to take etcd over.
+	ReadyForTransition = "ExternalEtcdReadyForTransition"
+	// CompletedTransition is true when etcd runs outside of kubelet on both
+	// hosts. It never becomes false again.
+	CompletedTransition = "ExternalEtcdHasCompletedTransition"
+	// SetupProgressing is true while a step is outstanding, SetupDegraded
+	// while one fails, SetupAvailable once the cluster manager runs etcd.
+	SetupProgressing = "TwoNodeSetupProgressing"
+	SetupDegraded    = "TwoNodeSetupDegraded"
+	SetupAvailable   = "TwoNodeSetupAvailable"
+)
+
+// ConditionTypes lists the conditions that are this package's.
+func ConditionTypes() []string {
+	return []string{ReadyForTransition, CompletedTransition, SetupProgressing, SetupDegraded, SetupAvailable}
+}
+
+// Condition is a condition of etcd's object.
+type Condition struct {
+	Type            string
+	Status          bool
+	Reason, Message string
+	Changed         time.Time // when Status became what it is
+}
+
+// AsExpected is the reason of a condition that calls for nothing.
+const AsExpected = "AsExpected"
+
+// outlook is how the way looks from where it is.
+type outlook struct {
+	complete bool
+	waiting  string // what has to be there before it can go on
+	stage    []Work
+	number   int // of the stage
+}
+
+func conditions(s Snapshot, look outlook) []Condition {
+	handedOver := s.HandedOver || look.past(twonode.HandOver)
+	out := []Condition{
+		progressing(s, look),
+		degraded(s, look),
+		transition(ReadyForTransition, s.Begun || look.past(twonode.Manifest), "HostsWait",
+			"both hosts wait to take etcd over", "the cluster manager is not set up yet"),
+		transition(CompletedTransition, handedOver, "HandedOver",
+			"etcd runs under the cluster manager on both hosts", "kubelet still runs etcd"),
+		transition(SetupAvailable, handedOver, "HandedOver",
+			"the two control planes survive the loss of either", "the loss of a control plane stops the cluster"),
+	}
+	return out
+}
+
+// past reports whether a step is behind.
+func (o outlook) past(step twonode.Step) bool {
+	return o.complete || len(o.stage) > 0 &&
+		slices.Index(Steps(), o.stage[0].Step) > slices.Index(Steps(), step)
+}
+
+func transition(kind string, is bool, reason, yes, no string) Condition {
+	if is {
+		return Condition{Type: kind, Status: true, Reason: reason, Message: yes}
+	}
+	return Condition{Type: kind, Reason: "SetupOutstanding", Message: no}
+}
+
+func progressing(s Snapshot, look outlook) Condition {
+	c := Condition{Type: SetupProgressing, Status: !look.complete}
+	switch {
+	case look.complete:
+		c.Reason, c.Message = AsExpected, "all steps are done"
+	case look.stage == nil:
+		c.Reason, c.Message = "Waiting", "waiting: "+look.waiting
+	case look.waiting != "":
+		c.Reason, c.Message = "Waiting", fmt.Sprintf("%s, waiting: %s%s", look.place(), look.waiting, running(s, look))
+	default:
+		c.Reason, c.Message = reason(look.stage[0].Step), look.place()+running(s, look)
+	}
+	return c
+}
+
+// place says how far the way is.
+func (o outlook) place() string {
+	step := o.stage[0].Step
+	return fmt.Sprintf("step %d of %d (%s)", slices.Index(Steps(), step)+1, len(Steps()), step)
+}
+
+// running names the hosts on which the stage is not done.
+func running(s Snapshot, look outlook) string {
+	var open []string
+	for _, w := range look.stage {
+		if !done(s, []Work{w}) {
+			open = append(open, w.Node)
+		}
+	}
+	return " on " + strings.Join(open, " and ")
+}
+
+// degraded is true while the last finished attempt of a Job failed, whether it
+// is being repeated already or not.
+func degraded(s Snapshot, look outlook) Condition {
+	var messages []string
+	why := ""
+	for _, stage := range known(s) {
+		for _, w := range stage {
+			job, _ := find(s.Jobs, w.Name)
+			if message := failure(w, job); message != "" {
+				messages, why = append(messages, message), reason(w.Step)+"Failed"
+			}
+		}
+	}
+	switch {
+	case len(messages) > 0:
+		return Condition{Type: SetupDegraded, Status: true, Reason: why, Message: strings.Join(messages, "\n")}
+	case len(s.Nodes) > twoNodes:
+		return Condition{Type: SetupDegraded, Status: true, Reason: "ControlPlanes", Message: look.waiting}
+	case len(s.Nodes) == twoNodes && len(s.Missing) > 0:
+		return Condition{Type: SetupDegraded, Status: true, Reason: "Missing", Message: look.waiting}
+	}
+	return Condition{Type: SetupDegraded, Reason: AsExpected, Message: "no step fails"}
+}
+
+// known are the stages, none while the hosts are not known.
+func known(s Snapshot) [][]Work {
+	if len(s.Nodes) != twoNodes {
+		return nil
+	}
+	return stages(s)
+}
+
+// failure is how a Job fails, or nothing.
+func failure(w Work, job Job) string {
+	switch {
+	case job.State == JobFailed:
+		return fmt.Sprintf("%s on %s failed (attempt %d): %s", w.Step, w.Node, job.Attempt, job.Failure)
+	case job.State != JobSucceeded && job.Before != "":
+		return fmt.Sprintf("%s on %s is tried again (attempt %d) after: %s", w.Step, w.Node, job.Attempt, job.Before)
+	}
+	return ""
+}
+
+// reason is a step's name as a condition's reason.
+func reason(step twonode.Step) string {
+	var out strings.Builder
+	for word := range strings.SplitSeq(string(step), "-") {
+		out.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return out.String()
+}
+
+// Merge returns the conditions as they are to be kept, those of others among
+// them, and whether that differs from what was kept. The time of a condition
+// is kept while its status is.
+func Merge(have, want []Condition, now time.Time) (merged []Condition, changed bool) {
+	merged = slices.Clone(have)
+	for _, c := range want {
+		c.Changed = now
+		i := slices.IndexFunc(merged, func(old Condition) bool { return old.Type == c.Type })
+		if i < 0 {
+			merged, changed = append(merged, c), true
+			continue
+		}
+		if merged[i].Status == c.Status {
+			c.Changed = merged[i].Changed
+		}
+		if merged[i] != c {
+			merged[i], changed = c, true
+		}
+	}
+	return merged, changed
+}

@@ -1,0 +1,205 @@
+// Package handover decides which step comes next on the way from etcd as
+// kubeadm starts it to etcd under the cluster manager, on a control plane of
+// two. It looks at what the cluster holds and never at what happened before,
+// so that whoever asks may have been started a moment ago.
+package handover
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+)
+
+// Steps lists the steps in their order.
+func Steps() []twonode.Step {
+	return []twonode.Step{
+		twonode.Auth, twonode.Fencing, twonode.Setup, twonode.Manifest, twonode.HandOver, twonode.Finish,
+	}
+}
+
+// Member is what is known of etcd on a host. Unknown is not unhealthy, and it
+// is not healthy either.
+type Member string
+
+// The states of a member.
+const (
+	MemberUnknown   Member = ""
+	MemberHealthy   Member = "healthy" // it answers, votes, and has a leader
+	MemberUnhealthy Member = "unhealthy"
+)
+
+// Node is a control plane.
+type Node struct {
+	Name  string
+	Ready bool
+	Etcd  Member
+}
+
+// JobState is how far a Job is.
+type JobState string
+
+// The states of a Job.
+const (
+	JobRunning   JobState = "running"
+	JobSucceeded JobState = "succeeded"
+	JobFailed    JobState = "failed"
+	// JobEnding is a Job that was deleted and whose pods may still run.
+	JobEnding JobState = "ending"
+)
+
+// Job is a Job that the cluster holds.
+type Job struct {
+	Name  string
+	Key   string // what it was made from
+	State JobState
+	// Attempt counts from 1. Failure is why this attempt failed, Before why the
+	// one before it did; both are without secrets.
+	Attempt         int
+	Failure, Before string
+	Ended           time.Time
+}
+
+// Digests stand for what Jobs are made from: a Job whose digest changed is run
+// again. They are keyed, since passwords are among what they stand for.
+type Digests struct {
+	Release  string            // the release, whose settings the cluster manager gets
+	Hosts    string            // names and addresses, and the secret of the hosts' trust
+	Fencing  string            // the accounts of the BMCs
+	Manifest map[string]string // etcd's pod, by node
+}
+
+// Snapshot is all that a decision looks at.
+type Snapshot struct {
+	// Nodes are the control planes; their order does not matter.
+	Nodes []Node
+	// Missing says what the Jobs cannot be made without, for a person.
+	Missing []string
+	Digests Digests
+	Jobs    []Job
+	// Begun is true once etcd's object says that etcd is run from outside;
+	// HandedOver once both hosts were handed over. Neither is ever taken back.
+	Begun, HandedOver bool
+	Now               time.Time
+}
+
+// Work is a Job that the cluster should hold.
+type Work struct {
+	Step twonode.Step
+	Node string
+	Name string
+	Key  string
+	// Attempt and Before are as in Job.
+	Attempt int
+	Before  string
+}
+
+// Decision is what to do now.
+type Decision struct {
+	// Begin is true when etcd's object has to say that etcd is run from
+	// outside, before any Job of this decision is made.
+	Begin bool
+	// Delete names Jobs of which nothing runs any more, or which must end;
+	// Create are made after that.
+	Delete []string
+	Create []Work
+	// Conditions are those of etcd's object.
+	Conditions []Condition
+	// Again is when to look again even if nothing changes; zero for never.
+	Again time.Duration
+}
+
+// Decide returns what to do. The same snapshot gives the same decision.
+func Decide(s Snapshot) Decision {
+	s.Nodes = slices.SortedFunc(slices.Values(s.Nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	if reason := waitsForHosts(s); reason != "" {
+		return Decision{Conditions: conditions(s, outlook{waiting: reason})}
+	}
+	for number, stage := range stages(s) {
+		if done(s, stage) {
+			continue
+		}
+		return at(s, stage, number)
+	}
+	return Decision{Conditions: conditions(s, outlook{complete: true})}
+}
+
+// at is the decision while a stage is not done.
+func at(s Snapshot, stage []Work, number int) Decision {
+	look := outlook{stage: stage, number: number, waiting: gate(s, stage)}
+	var d Decision
+	if look.waiting == "" {
+		d = advance(s, stage)
+		d.Begin = !s.Begun && stage[0].Step == twonode.HandOver
+	}
+	d.Conditions = conditions(s, look)
+	return d
+}
+
+// advance starts what is missing of a stage and repeats what failed.
+func advance(s Snapshot, stage []Work) Decision {
+	var d Decision
+	for _, w := range stage {
+		job, there := find(s.Jobs, w.Name)
+		switch {
+		case !there:
+			w.Attempt = 1
+			d.Create = append(d.Create, w)
+		case job.State == JobEnding:
+			// Made anew once it is gone.
+		case job.Key != w.Key && job.State == JobRunning:
+			// Two of a kind must never run on one host: first it has to end.
+			d.Delete = append(d.Delete, job.Name)
+		case job.Key != w.Key:
+			w.Attempt = 1
+			d.Delete, d.Create = append(d.Delete, job.Name), append(d.Create, w)
+		case job.State == JobFailed:
+			d.repeat(s, w, job)
+		}
+	}
+	return d
+}
+
+// repeat makes a failed Job anew once its pause is over.
+func (d *Decision) repeat(s Snapshot, w Work, job Job) {
+	if left := job.Ended.Add(pause(job.Attempt)).Sub(s.Now); left > 0 {
+		d.Again = cmp.Or(min(d.Again, left), left)
+		return
+	}
+	w.Attempt, w.Before = job.Attempt+1, job.Failure
+	d.Delete, d.Create = append(d.Delete, job.Name), append(d.Create, w)
+}
+
+// The pauses before a failed Job is repeated: the first is short, since what
+// failed is mostly that something was not there yet.
+const (
+	firstPause   = 5 * time.Second
+	longestPause = 2 * time.Minute
+)
+
+// pause is what is waited after a number of failures.
+func pause(attempt int) time.Duration {
+	p := firstPause
+	for range attempt - 1 {
+		if p *= 2; p >= longestPause {
+			return longestPause
+		}
+	}
+	return p
+}
+
+func done(s Snapshot, stage []Work) bool {
+	return !slices.ContainsFunc(stage, func(w Work) bool {
+		job, there := find(s.Jobs, w.Name)
+		return !there || job.Key != w.Key || job.State != JobSucceeded
+	})
+}
+
+func find(jobs []Job, name string) (Job, bool) {
+	i := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == name })
+	if i < 0 {
+		return Job{}, false
+	}
+	return jobs[i], true
+}

@@ -1,0 +1,104 @@
+package handover
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+)
+
+// twoNodes is the number of control planes that this is about.
+const twoNodes = 2
+
+// stages are the Jobs of the whole way: those of one stage may run together,
+// and a stage begins when the one before it is done. What touches etcd is done
+// on one host after the other.
+func stages(s Snapshot) [][]Work {
+	a, b := s.Nodes[0].Name, s.Nodes[1].Name
+	d := s.Digests
+	return [][]Work{
+		{work(twonode.Auth, a, d.Hosts), work(twonode.Auth, b, d.Hosts)},
+		{work(twonode.Fencing, a, d.Fencing), work(twonode.Fencing, b, d.Fencing)},
+		{work(twonode.Setup, a, key(d.Hosts, d.Release))},
+		{work(twonode.Manifest, a, d.Manifest[a])},
+		{work(twonode.Manifest, b, d.Manifest[b])},
+		{work(twonode.HandOver, a, "")},
+		{work(twonode.HandOver, b, "")},
+		{work(twonode.Finish, a, ""), work(twonode.Finish, b, "")},
+	}
+}
+
+func work(step twonode.Step, node, digest string) Work {
+	name := "two-node-" + string(step)
+	if step != twonode.Setup {
+		name += "-" + node
+	}
+	return Work{Step: step, Node: node, Name: short(name), Key: key(string(step), node, digest)}
+}
+
+// key tells the makings of one Job from those of another.
+func key(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// maxName is the length of a Job's name that its pods can still carry as a
+// label.
+const maxName = 63
+
+// short gives a long name an end that tells it from others with the same
+// beginning.
+func short(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	end := "-" + key(name)[:8]
+	return strings.TrimRight(name[:maxName-len(end)], "-.") + end
+}
+
+// waitsForHosts says what is missing before there are Jobs at all.
+func waitsForHosts(s Snapshot) string {
+	switch n := len(s.Nodes); {
+	case n < twoNodes:
+		return fmt.Sprintf("%d of 2 control planes have joined", n)
+	case n > twoNodes:
+		return fmt.Sprintf("there are %d control planes, and two-node clusters have exactly 2", n)
+	case len(s.Missing) > 0:
+		return strings.Join(s.Missing, "; ")
+	}
+	return ""
+}
+
+// gate says what a stage waits for before a Job of it is made, or nothing.
+// What runs already is left to run.
+func gate(s Snapshot, stage []Work) string {
+	for _, n := range s.Nodes {
+		if !n.Ready {
+			return "node " + n.Name + " is not ready"
+		}
+	}
+	if !s.Begun {
+		return etcdGate(s, func(Node) bool { return true })
+	}
+	if step := stage[0].Step; step == twonode.Manifest || step == twonode.HandOver {
+		return etcdGate(s, func(n Node) bool { return n.Name != stage[0].Node })
+	}
+	return ""
+}
+
+// etcdGate asks for the health of the chosen members. Before a member is
+// stopped the other one has to be whole; the one that is stopped need not be,
+// since an interrupted step left it as it is.
+func etcdGate(s Snapshot, chosen func(Node) bool) string {
+	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return chosen(n) && n.Etcd != MemberHealthy })
+	if i < 0 {
+		return ""
+	}
+	if s.Nodes[i].Etcd == MemberUnknown {
+		return "it is not known whether etcd on " + s.Nodes[i].Name + " is healthy"
+	}
+	return "etcd on " + s.Nodes[i].Name + " is not a healthy voter"
+}

@@ -1,0 +1,146 @@
+package operator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/host"
+	render "github.com/holdfast/holdfast/internal/render/operator"
+)
+
+// inputWait bounds how long kubelet may take to show the newest input: it
+// brings a changed Secret to a pod within about a minute.
+const inputWait = 2 * time.Minute
+
+// job is one step on this host, from within a container.
+type job struct {
+	step, input, digest string
+	// root is the host's root, as a container that shares its process ids
+	// sees it.
+	root    string
+	streams command.Streams
+}
+
+func newJob(streams command.Streams) *cobra.Command {
+	j := job{root: "/proc/1/root", streams: streams}
+	cmd := &cobra.Command{
+		Use:   "job STEP",
+		Short: "Do one step of the set-up of two control planes on this host",
+		Long: `Do one step of the set-up of two control planes on the host of this container:
+run holdfast-agent two-node STEP there, as the host's root. The operator makes
+the Jobs that run this; the container is privileged and shares the process ids
+of its host.
+
+Steps: ` + strings.Join(stepNames(), ", "),
+		Example: `  # what a Job of the operator runs
+  holdfast-operator job auth --input /run/holdfast-input/input.json`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: stepNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j.step = args[0]
+			return j.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&j.input, "input", "", "file with what the step works with")
+	cmd.Flags().StringVar(&j.digest, "digest", "", "SHA-256 of that file; an older file is waited out")
+	_ = cmd.MarkFlagRequired("input") // the flag is there
+	return cmd
+}
+
+func stepNames() []string {
+	var out []string
+	for _, s := range handover.Steps() {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+func (j job) run(ctx context.Context) error {
+	input, err := j.read(ctx)
+	if err != nil {
+		return err
+	}
+	hide, err := hiding(input)
+	if err != nil {
+		return err
+	}
+	out := &cleaner{to: j.streams.Err, hide: hide}
+	_, err = host.Run(ctx, host.Cmd{
+		Name: "/usr/bin/nsenter",
+		Args: []string{
+			"-t", "1", "-m", "-u", "-n", "-i", "-p", "--",
+			"/usr/local/bin/holdfast-agent", "two-node", j.step,
+		},
+		Chroot: j.root, Stdin: bytes.NewReader(input), Stdout: out, Stderr: out,
+	})
+	out.flush()
+	if err == nil {
+		return nil
+	}
+	return errors.New(lastWords(err, hide))
+}
+
+// lastWords is what the step said last. Its command line says nothing, and the
+// pod's termination message holds 4 kB: the end is what counts.
+func lastWords(err error, hide *strings.Replacer) string {
+	failed, ok := errors.AsType[*host.RunError](err)
+	if !ok || strings.TrimSpace(failed.Output) == "" {
+		return hide.Replace(err.Error())
+	}
+	words := strings.TrimSpace(failed.Output)
+	if len(words) > maxWords {
+		words = "... " + words[len(words)-maxWords:]
+	}
+	return hide.Replace(words)
+}
+
+const maxWords = 1500
+
+// read reads the input, once it is the one that the Job was made for.
+func (j job) read(ctx context.Context) ([]byte, error) {
+	end, stop := context.WithTimeoutCause(ctx, inputWait, errors.New("an older one is there"))
+	defer stop()
+	for {
+		data, err := os.ReadFile(j.input)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err == nil && cmp.Or(j.digest, render.InputDigest(data)) == render.InputDigest(data) {
+			return data, nil
+		}
+		if host.Sleep(end, time.Second) != nil {
+			return nil, fmt.Errorf("wait for the input of this Job: %w", cmp.Or(err, context.Cause(end)))
+		}
+	}
+}
+
+// hiding replaces the secrets of an input.
+func hiding(input []byte) (*strings.Replacer, error) {
+	var in twonode.Input
+	if err := json.Unmarshal(input, &in); err != nil {
+		return nil, fmt.Errorf("read the input of this Job: %w", err)
+	}
+	secrets := []string{in.Token}
+	for _, d := range in.Fencing {
+		secrets = append(secrets, d.Password)
+	}
+	var pairs []string
+	for _, s := range slices.DeleteFunc(secrets, func(s string) bool { return s == "" }) {
+		pairs = append(pairs, s, "<redacted>")
+	}
+	return strings.NewReplacer(pairs...), nil
+}

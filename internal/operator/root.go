@@ -1,0 +1,33 @@
+// Package operator is the `holdfast-operator` command: the controllers of a
+// cluster, and the Jobs by which they reach its hosts. It composes what knows
+// and holds no rule of its own.
+package operator
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/command"
+)
+
+// Run executes one command line and returns the process's exit code.
+func Run(ctx context.Context, streams command.Streams, args []string) int {
+	return command.Run(ctx, newRoot(streams), streams, args) //nolint:contextcheck // a command gets its context when it runs
+}
+
+func newRoot(streams command.Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdfast-operator",
+		Short: "Keep a cluster what it was installed as",
+		Long: `holdfast-operator runs in a cluster. On one with two control planes it has the
+hosts set up so that either survives the loss of the other, step by step, with
+Jobs in namespace openshift-etcd, and says in the object etcd/cluster how far
+that is:
+
+  kubectl get etcds.operator.openshift.io cluster -o yaml
+  kubectl -n openshift-etcd get jobs`,
+	}
+	root.AddCommand(newRun(streams), newJob(streams), newVersion(streams))
+	return root
+}

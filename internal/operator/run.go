@@ -1,0 +1,173 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	"github.com/spf13/cobra"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/operator/twonode"
+	render "github.com/holdfast/holdfast/internal/render/operator"
+)
+
+// options are the flags of `holdfast-operator run`.
+type options struct {
+	kubeconfig string
+	health     string
+	etcdPKI    string
+}
+
+func newRun(streams command.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the controllers of this cluster",
+		Long: `Run the controllers until the process is ended. Of several that run in one
+cluster one works; the others wait until its lease ends.`,
+		Example: `  # what the Deployment openshift-etcd/holdfast-operator runs
+  holdfast-operator run
+
+  # on a control plane, beside the cluster's own
+  holdfast-operator run --kubeconfig /etc/kubernetes/admin.conf --health-address 127.0.0.1:10271`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), streams)
+		},
+	}
+	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "access to the cluster; empty for that of the pod this runs in")
+	cmd.Flags().StringVar(&o.health, "health-address", fmt.Sprintf("127.0.0.1:%d", render.HealthPort), "where to answer /healthz and /readyz")
+	cmd.Flags().StringVar(&o.etcdPKI, "etcd-pki", render.EtcdFolder, "folder with ca.crt and healthcheck-client.{crt,key} of etcd")
+	return cmd
+}
+
+func (o options) run(ctx context.Context, streams command.Streams) error {
+	logger := logr.FromSlogHandler(slog.NewTextHandler(streams.Err, nil))
+	ctrl.SetLogger(logger)
+	cfg, err := o.access()
+	if err != nil {
+		return err
+	}
+	manager, err := newManager(cfg, o.health, logger)
+	if err != nil {
+		return fmt.Errorf("set the controllers up: %w", err)
+	}
+	members := &twonode.Members{Identity: etcd.Identity{
+		CA:   filepath.Join(o.etcdPKI, "ca.crt"),
+		Cert: filepath.Join(o.etcdPKI, "healthcheck-client.crt"),
+		Key:  filepath.Join(o.etcdPKI, "healthcheck-client.key"),
+	}}
+	controller := &twonode.Reconciler{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Etcd: members.Ask,
+		CABundle: members.Identity.CA, Now: time.Now,
+	}
+	if err := controller.SetUp(manager); err != nil {
+		return fmt.Errorf("set the controller of two nodes up: %w", err)
+	}
+	return manager.Start(ctx)
+}
+
+// access is how the cluster's API is reached. From a pod it is asked on its own
+// host first: what an operator has to mend may be the way to the others.
+func (o options) access() (*rest.Config, error) {
+	if o.kubeconfig != "" {
+		cfg, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("read kubeconfig %s: %w", o.kubeconfig, err)
+		}
+		return cfg, nil
+	}
+	cfg, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster of this pod (elsewhere give --kubeconfig): %w", err)
+	}
+	service := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
+	cfg.Host = "https://" + ownAPIServer
+	cfg.Dial = firstOf(ownAPIServer, service)
+	return cfg, nil
+}
+
+// ownAPIServer is this host's, which is for its loopback address too.
+const ownAPIServer = "127.0.0.1:6443"
+
+// dialTimeout bounds each try: what is on this host answers or refuses at once.
+const dialTimeout = 3 * time.Second
+
+// firstOf connects to the first address that takes the connection, whatever
+// address is asked for.
+func firstOf(addresses ...string) func(context.Context, string, string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var errs []error
+		for _, address := range addresses {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err == nil {
+				return conn, nil
+			}
+			errs = append(errs, err)
+		}
+		return nil, errors.Join(errs...)
+	}
+}
+
+func newManager(cfg *rest.Config, health string, logger logr.Logger) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, configv1.Install, operatorv1.Install} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	own := map[string]cache.Config{render.Namespace: {}}
+	manager, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme, Logger: logger,
+		// It sees of the cluster what it may see, and keeps no more in memory.
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Namespaces: own}, &corev1.ConfigMap{}: {Namespaces: own}, &batchv1.Job{}: {Namespaces: own},
+		}},
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:        health,
+		LeaderElection:                true,
+		LeaderElectionID:              render.Name,
+		LeaderElectionNamespace:       render.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		manager.AddHealthzCheck("ping", healthz.Ping),
+		manager.AddReadyzCheck("cache", func(r *http.Request) error { return synced(r.Context(), manager.GetCache()) }),
+	)
+	return manager, err
+}
+
+// synced is nil once the cluster was read.
+func synced(ctx context.Context, c cache.Cache) error {
+	ctx, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	if !c.WaitForCacheSync(ctx) {
+		return errors.New("the cluster was not read yet")
+	}
+	return nil
+}

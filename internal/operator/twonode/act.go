@@ -1,0 +1,166 @@
+package twonode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	operatorv1 "github.com/openshift/api/operator/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/render/operator"
+)
+
+// podConfigMap holds what etcd is to run as on each host, for whoever wants to
+// see it: the hosts get it with their Jobs.
+const podConfigMap = "external-etcd-pod"
+
+// act does what was decided. It may be cut off anywhere: the next look finds
+// what is still to be done.
+func (r *Reconciler) act(ctx context.Context, g *gathered, d handover.Decision) error {
+	// First of all what a person waits for.
+	if err := r.setConditions(ctx, g.etcd, d.Conditions); err != nil {
+		return err
+	}
+	if g.material == nil {
+		return nil
+	}
+	if err := r.publishPods(ctx, g.material); err != nil {
+		return err
+	}
+	if d.Begin {
+		if err := r.begin(ctx, g.etcd); err != nil {
+			return err
+		}
+	}
+	for _, name := range d.Delete {
+		if err := r.deleteJob(ctx, g, name); err != nil {
+			return err
+		}
+	}
+	for _, w := range d.Create {
+		if err := r.createJob(ctx, g.material, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publishPods shows etcd's manifests in the cluster.
+func (r *Reconciler) publishPods(ctx context.Context, m *material) error {
+	want := map[string]string{}
+	for node, pod := range m.manifests {
+		want[node+".yaml"] = pod
+	}
+	have := &corev1.ConfigMap{}
+	err := r.Client.Get(ctx, inNamespace(podConfigMap), have)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read etcd's manifests: %w", err)
+	}
+	there := err == nil
+	if there && maps.Equal(have.Data, want) {
+		return nil
+	}
+	have.Namespace, have.Name, have.Data = operator.Namespace, podConfigMap, want
+	if err := r.write(ctx, have, there); err != nil {
+		return fmt.Errorf("publish etcd's manifests: %w", err)
+	}
+	return nil
+}
+
+// write creates or updates an object.
+func (r *Reconciler) write(ctx context.Context, o client.Object, there bool) error {
+	if there {
+		return r.Client.Update(ctx, o)
+	}
+	return r.Client.Create(ctx, o)
+}
+
+// begin says in etcd's object that etcd is run from outside. From then on there
+// is no way back.
+func (r *Reconciler) begin(ctx context.Context, etcd *operatorv1.Etcd) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"unsupportedConfigOverrides": map[string]bool{operator.UseExternal: true, operator.MayRemove: true},
+	}})
+	if err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("etcd leaves kubelet")
+	if err := r.Client.Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("begin to hand etcd over: %w", err)
+	}
+	return nil
+}
+
+// begun reports whether etcd's object says that etcd is run from outside.
+func begun(etcd *operatorv1.Etcd) bool {
+	var overrides map[string]any
+	if json.Unmarshal(etcd.Spec.UnsupportedConfigOverrides.Raw, &overrides) != nil {
+		return false // none
+	}
+	return overrides[operator.UseExternal] == true && overrides[operator.MayRemove] == true
+}
+
+// deleteJob ends a Job. One that still runs stays, as being deleted, until its
+// pod is gone: the next of its name must not run beside it.
+func (r *Reconciler) deleteJob(ctx context.Context, g *gathered, name string) error {
+	policy := metav1.DeletePropagationBackground
+	if slices.ContainsFunc(g.jobs, func(j handover.Job) bool { return j.Name == name && j.State == handover.JobRunning }) {
+		policy = metav1.DeletePropagationForeground
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: operator.Namespace, Name: name}}
+	err := r.Client.Delete(ctx, job, client.PropagationPolicy(policy))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Job %s: %w", name, err)
+	}
+	log.FromContext(ctx).Info("Job deleted", "job", name)
+	return nil
+}
+
+// createJob makes a Job and, before it, what it reads.
+func (r *Reconciler) createJob(ctx context.Context, m *material, w handover.Work) error {
+	input, err := m.input(w.Node)
+	if err != nil {
+		return err
+	}
+	if err := r.giveInput(ctx, w.Node, input); err != nil {
+		return err
+	}
+	err = r.Client.Create(ctx, operator.Job(w, operator.InputDigest(input)))
+	if apierrors.IsAlreadyExists(err) {
+		return nil // the one before it is not gone yet
+	}
+	if err != nil {
+		return fmt.Errorf("make Job %s: %w", w.Name, err)
+	}
+	log.FromContext(ctx).Info("Job made", "job", w.Name, "node", w.Node, "attempt", w.Attempt)
+	return nil
+}
+
+func (r *Reconciler) giveInput(ctx context.Context, node string, input []byte) error {
+	name := operator.InputSecret(node)
+	have := &corev1.Secret{}
+	err := r.Live.Get(ctx, inNamespace(name), have)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Secret %s: %w", name, err)
+	}
+	there := err == nil
+	if there && string(have.Data[operator.InputKey]) == string(input) {
+		return nil
+	}
+	have.Namespace, have.Name = operator.Namespace, name
+	have.Data = map[string][]byte{operator.InputKey: input}
+	if err := r.write(ctx, have, there); err != nil {
+		return fmt.Errorf("write Secret %s: %w", name, err)
+	}
+	return nil
+}

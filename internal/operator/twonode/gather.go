@@ -1,0 +1,208 @@
+package twonode
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	operatorv1 "github.com/openshift/api/operator/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// gathered is what one look at the cluster found.
+type gathered struct {
+	etcd    *operatorv1.Etcd
+	nodes   []handover.Node
+	missing []string
+	jobs    []handover.Job
+	// material is what Jobs are made from, nil while something is missing.
+	material *material
+}
+
+func (g *gathered) snapshot(now time.Time) handover.Snapshot {
+	s := handover.Snapshot{
+		Nodes: g.nodes, Missing: g.missing, Jobs: g.jobs, Now: now,
+		Begun: begun(g.etcd), HandedOver: holds(g.etcd, handover.CompletedTransition),
+	}
+	if g.material != nil {
+		s.Digests = g.material.digests()
+	}
+	return s
+}
+
+func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
+	g := &gathered{etcd: &operatorv1.Etcd{}}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, g.etcd); err != nil {
+		return nil, fmt.Errorf("read etcd's object: %w", err)
+	}
+	hosts, err := r.hosts(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.collect(ctx, g, hosts); err != nil {
+		return nil, err
+	}
+	g.jobs, err = r.jobs(ctx, g.material)
+	return g, err
+}
+
+// hosts lists the control planes in the order of their names, and asks etcd
+// how their members are.
+func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
+	var nodes corev1.NodeList
+	if err := r.Client.List(ctx, &nodes, client.HasLabels{state.LabelControlPlane}); err != nil {
+		return nil, fmt.Errorf("list control planes: %w", err)
+	}
+	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	var hosts []Host
+	for _, n := range nodes.Items {
+		g.nodes = append(g.nodes, handover.Node{Name: n.Name, Ready: ready(&n)})
+		if address := internalAddress(&n); address != "" {
+			hosts = append(hosts, Host{Name: n.Name, Address: address})
+		} else {
+			g.missing = append(g.missing, "node "+n.Name+" has no internal address")
+		}
+	}
+	members := r.Etcd(ctx, hosts)
+	for i := range g.nodes {
+		g.nodes[i].Etcd = members[g.nodes[i].Name]
+	}
+	return hosts, nil
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// internalAddress is the node's first, which is of the primary family.
+func internalAddress(n *corev1.Node) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+// nodeChanged is whether a node differs in what is looked at. Its heartbeat
+// does not count.
+func nodeChanged(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*corev1.Node)
+	after, also := e.ObjectNew.(*corev1.Node)
+	if !ok || !also {
+		return true
+	}
+	_, was := before.Labels[state.LabelControlPlane]
+	_, is := after.Labels[state.LabelControlPlane]
+	return was != is || ready(before) != ready(after) || internalAddress(before) != internalAddress(after)
+}
+
+// isInput is whether Jobs are made from a Secret.
+func isInput(o client.Object) bool {
+	return o.GetName() == tokenSecret || strings.HasPrefix(o.GetName(), fencingPrefix)
+}
+
+// jobs reads the Jobs of the steps, and of those that failed why.
+func (r *Reconciler) jobs(ctx context.Context, m *material) ([]handover.Job, error) {
+	var list batchv1.JobList
+	if err := r.Client.List(ctx, &list, client.InNamespace(operator.Namespace), client.HasLabels{operator.LabelStep}); err != nil {
+		return nil, fmt.Errorf("list Jobs: %w", err)
+	}
+	var out []handover.Job
+	for i := range list.Items {
+		j := jobOf(&list.Items[i])
+		if j.State == handover.JobFailed {
+			words, err := r.lastWords(ctx, &list.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			j.Failure = m.redact(words)
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
+
+func jobOf(j *batchv1.Job) handover.Job {
+	out := handover.Job{
+		Name: j.Name, Key: j.Annotations[operator.AnnotationKey], Before: j.Annotations[operator.AnnotationBefore],
+		State: handover.JobRunning,
+	}
+	out.Attempt, _ = strconv.Atoi(j.Annotations[operator.AnnotationAttempt]) // what is not a number is the first one
+	out.Attempt = max(out.Attempt, 1)
+	if c, ok := jobCondition(j, batchv1.JobComplete); ok {
+		out.State, out.Ended = handover.JobSucceeded, c.LastTransitionTime.Time
+	}
+	if c, ok := jobCondition(j, batchv1.JobFailed); ok {
+		out.State, out.Ended = handover.JobFailed, c.LastTransitionTime.Time
+	}
+	if !j.DeletionTimestamp.IsZero() {
+		out.State = handover.JobEnding
+	}
+	return out
+}
+
+func jobCondition(j *batchv1.Job, kind batchv1.JobConditionType) (batchv1.JobCondition, bool) {
+	i := slices.IndexFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue
+	})
+	if i < 0 {
+		return batchv1.JobCondition{}, false
+	}
+	return j.Status.Conditions[i], true
+}
+
+// lastWords is why a Job failed: what its container said last, else what
+// became of its pod, else what the Job says.
+func (r *Reconciler) lastWords(ctx context.Context, j *batchv1.Job) (string, error) {
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(j.Namespace), client.MatchingLabels{batchv1.JobNameLabel: j.Name}); err != nil {
+		return "", fmt.Errorf("list the pods of Job %s: %w", j.Name, err)
+	}
+	for i := range pods.Items {
+		if words := podsWords(&pods.Items[i]); metav1.IsControlledBy(&pods.Items[i], j) && words != "" {
+			return words, nil
+		}
+	}
+	c, _ := jobCondition(j, batchv1.JobFailed)
+	return strings.TrimSpace(c.Reason + ": " + c.Message), nil
+}
+
+func podsWords(p *corev1.Pod) string {
+	for _, c := range p.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			if words := strings.TrimSpace(t.Message); words != "" {
+				return words
+			}
+			return fmt.Sprintf("exit code %d without a word", t.ExitCode)
+		}
+	}
+	return strings.Trim(p.Status.Reason+": "+p.Status.Message, ": ")
+}
+
+// secret returns the data of a Secret, nil if there is none.
+func (r *Reconciler) secret(ctx context.Context, name string) (map[string][]byte, error) {
+	var s corev1.Secret
+	err := r.Client.Get(ctx, inNamespace(name), &s)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %s: %w", name, err)
+	}
+	return s.Data, nil
+}

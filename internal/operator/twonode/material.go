@@ -1,0 +1,193 @@
+package twonode
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	// tokenSecret holds the secret by which the hosts' pcsd trust each other.
+	tokenSecret = "pacemaker-auth"
+	tokenKey    = "token"
+	tokenBytes  = 32
+	// fencingPrefix and a node's name are the Secret with its BMC's account.
+	fencingPrefix = "fencing-credentials-"
+)
+
+// material is what Jobs are made from.
+type material struct {
+	cluster   string
+	hosts     []Host // two, in the order of their names
+	token     string
+	devices   []state.FencingDevice
+	manifests map[string]string // by node
+}
+
+// collect reads what Jobs are made from, or notes what of it is missing.
+func (r *Reconciler) collect(ctx context.Context, g *gathered, hosts []Host) error {
+	if len(hosts) != 2 || len(g.nodes) != 2 {
+		return nil
+	}
+	m := &material{hosts: hosts, manifests: map[string]string{}}
+	var infra configv1.Infrastructure
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &infra); err != nil {
+		return fmt.Errorf("read the cluster's name: %w", err)
+	}
+	m.cluster = infra.Status.InfrastructureName
+	var err error
+	if m.token, err = r.token(ctx); err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		data, err := r.secret(ctx, fencingPrefix+h.Name)
+		if err != nil {
+			return err
+		}
+		device, missing := deviceOf(h.Name, hosts, data)
+		m.devices = append(m.devices, device)
+		g.missing = append(g.missing, missing...)
+	}
+	if err := r.renderPods(m); err != nil {
+		return err
+	}
+	g.material = m
+	return nil
+}
+
+// token returns the secret of the hosts' trust, and makes it the first time.
+func (r *Reconciler) token(ctx context.Context) (string, error) {
+	data, err := r.secret(ctx, tokenSecret)
+	if err != nil || len(data[tokenKey]) > 0 {
+		return string(data[tokenKey]), err
+	}
+	raw := make([]byte, tokenBytes)
+	_, _ = rand.Read(raw) // it never fails
+	token := hex.EncodeToString(raw)
+	err = r.Client.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operator.Namespace, Name: tokenSecret},
+		Data:       map[string][]byte{tokenKey: []byte(token)},
+	})
+	if err != nil {
+		return "", fmt.Errorf("make the secret of the hosts' trust: %w", err)
+	}
+	return token, nil
+}
+
+// deviceOf reads a BMC's account, and names what is missing of it.
+func deviceOf(node string, hosts []Host, data map[string][]byte) (state.FencingDevice, []string) {
+	name := fencingPrefix + node
+	if data == nil {
+		return state.FencingDevice{}, []string{"Secret " + operator.Namespace + "/" + name + " is not there"}
+	}
+	var missing []string
+	for _, key := range []string{"address", "username", "password"} {
+		if len(data[key]) == 0 {
+			missing = append(missing, "Secret "+operator.Namespace+"/"+name+" has no "+key)
+		}
+	}
+	return state.FencingDevice{
+		Target: node, Address: string(data["address"]), Username: string(data["username"]), Password: string(data["password"]),
+		Insecure: string(data["certificateVerification"]) == "Disabled",
+		Delay:    fencing.DelayOf(node, []string{hosts[0].Name, hosts[1].Name}),
+	}, missing
+}
+
+// renderPods renders what etcd is to run as on each host.
+func (r *Reconciler) renderPods(m *material) error {
+	bundle, err := r.authorities()
+	if err != nil {
+		return err
+	}
+	spec := etcdpod.Spec{Image: payload.Image("etcd"), CABundle: bundle}
+	for i, h := range m.hosts {
+		address, err := netip.ParseAddr(h.Address)
+		if err != nil {
+			return fmt.Errorf("address of node %s: %w", h.Name, err)
+		}
+		spec.Nodes[i] = etcdpod.Node{Name: h.Name, Address: address}
+	}
+	for _, h := range m.hosts {
+		spec.Name = h.Name
+		pod, err := etcdpod.Pod(spec)
+		if err != nil {
+			return err
+		}
+		m.manifests[h.Name] = string(pod)
+	}
+	return nil
+}
+
+// input is what the steps on a host are told.
+func (m *material) input(node string) ([]byte, error) {
+	in := twonode.Input{Cluster: m.cluster, Self: node, Token: m.token, Fencing: m.devices, Manifest: m.manifests[node]}
+	for _, h := range m.hosts {
+		in.Nodes = append(in.Nodes, twonode.Node{Name: h.Name, Address: h.Address})
+	}
+	return json.Marshal(in)
+}
+
+func (m *material) digests() handover.Digests {
+	d := handover.Digests{
+		Release:  payload.Version,
+		Hosts:    m.digest(m.cluster, m.hosts),
+		Fencing:  m.digest(m.hosts, m.devices),
+		Manifest: map[string]string{},
+	}
+	for _, h := range m.hosts {
+		d.Manifest[h.Name] = m.digest(m.manifests[h.Name])
+	}
+	return d
+}
+
+// digest stands for values of which nobody may guess the secrets among them:
+// it is keyed by the hosts' secret, and so changes with that too.
+func (m *material) digest(values ...any) string {
+	mac := hmac.New(sha256.New, []byte(m.token))
+	for _, v := range values {
+		data, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // values of this package, which JSON can hold
+		}
+		mac.Write(data)
+		mac.Write([]byte{0})
+	}
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// redact hides the secrets that Jobs are given in what they say. Nothing of
+// ours writes one; a BMC or a program may.
+func (m *material) redact(text string) string {
+	if m == nil {
+		return text
+	}
+	secrets := []string{m.token}
+	for _, d := range m.devices {
+		secrets = append(secrets, d.Password)
+	}
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "<redacted>")
+		}
+	}
+	return text
+}

@@ -1,0 +1,122 @@
+// Package twonode is the operator's controller of clusters with two control
+// planes: it has their hosts set up so that either survives the loss of the
+// other, step by step, and says in etcd's object how far that is. What comes
+// next decides package handover; here is only what it is decided from, and how
+// it is done.
+package twonode
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/render/operator"
+)
+
+// clusterName is the name of the objects that there is one of.
+const clusterName = "cluster"
+
+// The pauses after which the cluster is looked at although nothing was told:
+// etcd's health and its authorities' file tell nobody when they change.
+const (
+	lookWhileOutstanding = 2 * time.Second
+	lookWhenDone         = 30 * time.Second
+)
+
+// Reconciler brings the hosts of a two-node cluster through the steps.
+type Reconciler struct {
+	// Client reads through the cache, Live from the API.
+	Client client.Client
+	Live   client.Reader
+	// Etcd tells how the members are, by node, of those that it could ask.
+	Etcd func(context.Context, []Host) map[string]handover.Member
+	// CABundle is the file with the authorities of etcd.
+	CABundle string
+	Now      func() time.Time
+}
+
+// Host is a control plane and the address by which its peer reaches it.
+type Host struct{ Name, Address string }
+
+// SetUp has the manager call the reconciler whenever something changes that a
+// decision looks at.
+func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: clusterName}}}
+	})
+	inputs := builder.WithPredicates(predicate.NewPredicateFuncs(isInput))
+	return ctrl.NewControllerManagedBy(mgr).Named("twonode").
+		Watches(&configv1.Infrastructure{}, all).
+		Watches(&operatorv1.Etcd{}, all).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: nodeChanged})).
+		Watches(&corev1.Secret{}, all, inputs).
+		Watches(&batchv1.Job{}, all).
+		Complete(r)
+}
+
+// Reconcile looks at the cluster once and does what is to be done now.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	two, err := r.isTwoNode(ctx)
+	if err != nil || !two {
+		return reconcile.Result{}, err
+	}
+	g, err := r.gather(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := handover.Decide(g.snapshot(r.Now()))
+	if err := r.act(ctx, g, d); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: again(d)}, nil
+}
+
+// again is when to look again.
+func again(d handover.Decision) time.Duration {
+	after := lookWhileOutstanding
+	for _, c := range d.Conditions {
+		if c.Type == handover.SetupProgressing && !c.Status {
+			after = lookWhenDone
+		}
+	}
+	if d.Again > 0 {
+		after = min(after, d.Again)
+	}
+	return after
+}
+
+func (r *Reconciler) isTwoNode(ctx context.Context) (bool, error) {
+	var infra configv1.Infrastructure
+	err := r.Client.Get(ctx, types.NamespacedName{Name: clusterName}, &infra)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read the cluster's topology: %w", err)
+	}
+	return infra.Status.ControlPlaneTopology == configv1.DualReplicaTopologyMode, nil
+}
+
+// authorities reads the file of those that sign etcd's certificates.
+func (r *Reconciler) authorities() ([]byte, error) {
+	data, err := os.ReadFile(r.CABundle)
+	if err != nil {
+		return nil, fmt.Errorf("read etcd's authorities: %w", err)
+	}
+	return data, nil
+}
+
+func inNamespace(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: operator.Namespace, Name: name}
+}

@@ -1,0 +1,22 @@
+package operator
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/payload"
+)
+
+func newVersion(streams command.Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of holdfast-operator",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(streams.Out, "holdfast-operator %s\n", payload.Version)
+			return err
+		},
+	}
+}

@@ -1,0 +1,70 @@
+package operator
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// access is the operator's account and what it may do. It may make privileged
+// pods in its namespace, so whoever controls it controls the hosts; elsewhere
+// it reads what it needs to know.
+func access() []Object {
+	return []Object{
+		{"account", &corev1.ServiceAccount{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: labels()},
+		}},
+		{"role", &rbacv1.Role{
+			TypeMeta:   rbac("Role"),
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: labels()},
+			Rules: []rbacv1.PolicyRule{
+				rule("", all, "configmaps", "secrets"),
+				rule("", read, "pods"),
+				rule("", []string{"create", "patch"}, "events"),
+				rule("batch", all, "jobs"),
+				rule("coordination.k8s.io", all, "leases"),
+			},
+		}},
+		{"role-binding", &rbacv1.RoleBinding{
+			TypeMeta:   rbac("RoleBinding"),
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: labels()},
+			RoleRef:    roleRef("Role"), Subjects: subjects(),
+		}},
+		{"cluster-role", &rbacv1.ClusterRole{
+			TypeMeta:   rbac("ClusterRole"),
+			ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: labels()},
+			Rules: []rbacv1.PolicyRule{
+				rule("", read, "nodes"),
+				rule("config.openshift.io", read, "infrastructures"),
+				rule("operator.openshift.io", append([]string{"patch", "update"}, read...), "etcds", "etcds/status"),
+			},
+		}},
+		{"cluster-role-binding", &rbacv1.ClusterRoleBinding{
+			TypeMeta:   rbac("ClusterRoleBinding"),
+			ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: labels()},
+			RoleRef:    roleRef("ClusterRole"), Subjects: subjects(),
+		}},
+	}
+}
+
+var (
+	read = []string{"get", "list", "watch"}
+	all  = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+)
+
+func rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+}
+
+func rbac(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+func roleRef(kind string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: Name}
+}
+
+func subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: Namespace, Name: Name}}
+}

@@ -1,0 +1,133 @@
+// Package operator renders what the operator needs in the cluster: its
+// Deployment and its rights, the Jobs that it makes on hosts, and the rule that
+// keeps people from taking back what cannot be taken back.
+package operator
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/render/volume"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	// Name is the operator's, in all that belongs to it.
+	Name = "holdfast-operator"
+	// Namespace is where it runs and where its Jobs are.
+	Namespace = "openshift-etcd"
+	// Image is its image's name in the release.
+	Image = "holdfast-operator"
+	// EtcdFolder is where the operator finds the certificates with which it
+	// asks etcd for its members.
+	EtcdFolder = "/etc/kubernetes/pki/etcd"
+	// HealthPort is where it answers for its own health, on the loopback
+	// address of the host.
+	HealthPort = 10270
+)
+
+// program is the operator in its image.
+const program = "/usr/local/bin/holdfast-operator"
+
+// lostAfter is how long the operator's pod stays on a host that was lost, in
+// seconds.
+const lostAfter = 10
+
+// Objects are the operator's objects, ordered so that each finds what it names.
+func Objects() []Object {
+	out := access()
+	out = append(out, Object{"deployment", deployment()})
+	return append(out, oneWay()...)
+}
+
+// Object is an object of the API with a name for its file.
+type Object struct {
+	File  string
+	Value any
+}
+
+func labels() map[string]string { return map[string]string{"app.kubernetes.io/name": Name} }
+
+func deployment() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: labels()},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)),
+			// Two of them would want one port of a host.
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Selector: &metav1.LabelSelector{MatchLabels: labels()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels()}, Spec: pod()},
+		},
+	}
+}
+
+// pod uses the host's network: the operator reaches the API server of its own
+// host, whatever the pod network and the virtual IP are doing.
+func pod() corev1.PodSpec {
+	return corev1.PodSpec{
+		ServiceAccountName: Name,
+		HostNetwork:        true,
+		DNSPolicy:          corev1.DNSDefault,
+		PriorityClassName:  "system-cluster-critical",
+		Affinity:           &corev1.Affinity{NodeAffinity: controlPlanes()},
+		Tolerations:        tolerations(),
+		Containers:         []corev1.Container{container()},
+		Volumes:            []corev1.Volume{volume.HostPath("etcd", EtcdFolder, corev1.HostPathDirectory)},
+	}
+}
+
+func controlPlanes() *corev1.NodeAffinity {
+	return &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: state.LabelControlPlane, Operator: corev1.NodeSelectorOpExists},
+		}}},
+	}}
+}
+
+func tolerations() []corev1.Toleration {
+	out := []corev1.Toleration{
+		{Key: state.LabelControlPlane, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: state.LabelMaster, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	}
+	for _, lost := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		out = append(out, corev1.Toleration{
+			Key: lost, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: new(int64(lostAfter)),
+		})
+	}
+	return out
+}
+
+func container() corev1.Container {
+	return corev1.Container{
+		Name: "operator", Image: payload.Image(Image), ImagePullPolicy: corev1.PullNever,
+		Command: []string{program, "run"},
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+		}},
+		LivenessProbe:            probe("/healthz"),
+		ReadinessProbe:           probe("/readyz"),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		// Root, without any of its capabilities, because etcd's keys are root's.
+		SecurityContext: &corev1.SecurityContext{
+			RunAsUser: new(int64(0)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
+			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: "etcd", MountPath: EtcdFolder, ReadOnly: true}},
+	}
+}
+
+func probe(path string) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Host: "127.0.0.1", Port: intstr.FromInt32(HealthPort), Path: path,
+		}},
+		InitialDelaySeconds: 1, PeriodSeconds: 5, TimeoutSeconds: 3, FailureThreshold: 6,
+	}
+}
