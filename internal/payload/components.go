@@ -71,13 +71,18 @@ func Components() []Component {
 		},
 		{
 			Name: "holdfast", Version: Version, Source: OwnModule, Dir: ".",
-			Binaries: inFolder("./cmd", ownBinaries()...),
+			Binaries: inFolder("./cmd", append(ownBinaries(), operatorBinary)...),
 		},
 	}
 }
 
+// operatorBinary is the folder of cmd/ that belongs in a cluster.
+const operatorBinary = "holdfast-operator"
+
 // ownBinaries names the folders of cmd/ that belong on a host.
-func ownBinaries() []string { return []string{"holdfast", "holdfast-agent"} }
+func ownBinaries() []string {
+	return []string{"holdfast", "holdfast-agent", "podman-etcd", "fence-holdfast"}
+}
 
 func kubernetes() Component {
 	numbers := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)

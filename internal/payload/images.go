@@ -31,6 +31,12 @@ type ImageFile struct {
 	Path string
 }
 
+// Where Pacemaker looks for agents, and with it a host for theirs.
+const (
+	ResourceAgent = "/usr/lib/ocf/resource.d/holdfast/podman-etcd"
+	FenceAgent    = "/usr/sbin/fence_holdfast"
+)
+
 // HostImage is the name of the image that holds the host's own files.
 const HostImage = "host"
 
@@ -90,6 +96,7 @@ func Images() []ImageSpec {
 			Entrypoint: []string{"/usr/sbin/haproxy"},
 		},
 		entered(single("traefik", TraefikVersion, "traefik")),
+		entered(single(operatorBinary, Version, "holdfast")),
 		host(),
 	}
 }
@@ -103,7 +110,10 @@ func host() ImageSpec {
 	for _, path := range cniPluginPaths {
 		files = append(files, ImageFile{Component: "cni-plugins", Binary: base(path), Path: "/opt/cni/bin/" + base(path)})
 	}
-	files = append(files, inBin("holdfast", ownBinaries()...)...)
+	files = append(files, inBin("holdfast", "holdfast", "holdfast-agent")...)
+	files = append(files,
+		ImageFile{Component: "holdfast", Binary: "podman-etcd", Path: ResourceAgent},
+		ImageFile{Component: "holdfast", Binary: "fence-holdfast", Path: FenceAgent})
 	return ImageSpec{Name: HostImage, Tag: Version, Files: files}
 }
 

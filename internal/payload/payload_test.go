@@ -103,7 +103,7 @@ func TestEveryImageFileIsBuiltBySomeComponent(t *testing.T) {
 }
 
 func TestEveryOwnBinaryIsThere(t *testing.T) {
-	for _, name := range ownBinaries() {
+	for _, name := range append(ownBinaries(), operatorBinary) {
 		if _, err := os.Stat(filepath.Join(root, "cmd", name, "main.go")); err != nil {
 			t.Error(err)
 		}
@@ -113,7 +113,7 @@ func TestEveryOwnBinaryIsThere(t *testing.T) {
 func TestImageNames(t *testing.T) {
 	for _, name := range []string{
 		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd",
-		"coredns", "pause", "flannel", "keepalived", "haproxy", "traefik", "host",
+		"coredns", "pause", "flannel", "keepalived", "haproxy", "traefik", "host", "holdfast-operator",
 	} {
 		ref := Image(name)
 		if got, ok := Name(ref); !ok || got != name {
