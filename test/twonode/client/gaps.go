@@ -1,0 +1,30 @@
+package client
+
+import "time"
+
+// Gap is the longest time without an acknowledged write.
+type Gap struct {
+	// Length is from one acknowledgement to the next one.
+	Length time.Duration `json:"length"`
+	// From and Until are the two, in the time of the history.
+	From  time.Duration `json:"from"`
+	Until time.Duration `json:"until"`
+	// Open is true where no write was acknowledged any more.
+	Open bool `json:"open,omitempty"`
+}
+
+// Gap returns the longest time without an acknowledged write that reaches
+// beyond a moment, through an endpoint or, if that is empty, through any. A
+// history that ends without another acknowledgement has an open gap.
+func (h History) Gap(endpoint string, from, end time.Duration) Gap {
+	longest := Gap{}
+	last := time.Duration(0)
+	for _, at := range append(h.acks(endpoint), end) {
+		if at > from && at-last > longest.Length {
+			longest = Gap{Length: at - last, From: last, Until: at}
+		}
+		last = at
+	}
+	longest.Open = longest.Until == end && longest.Length > 0
+	return longest
+}

@@ -1,0 +1,165 @@
+// Package client writes to a cluster and reads from it while it is being
+// broken, keeps what it saw, and checks afterwards that the cluster kept its
+// word. It must never guess: what it does not know to have failed may have
+// happened.
+package client
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Kind is what an operation did.
+type Kind string
+
+// The kinds.
+const (
+	Write Kind = "write"
+	Read  Kind = "read"
+)
+
+// Outcome is what the client knows about the end of an operation.
+type Outcome string
+
+// The outcomes. What is Unknown may have happened, now or later; what Failed
+// surely did not.
+const (
+	OK      Outcome = "ok"
+	Failed  Outcome = "failed"
+	Unknown Outcome = "unknown"
+)
+
+// Op is one operation. Its times are since the beginning of the history, taken
+// from a clock that never jumps.
+type Op struct {
+	Client   int           `json:"client"`
+	Endpoint string        `json:"endpoint"`
+	Kind     Kind          `json:"kind"`
+	Key      string        `json:"key"`
+	Value    string        `json:"value,omitempty"`
+	Start    time.Duration `json:"start"`
+	End      time.Duration `json:"end"`
+	Outcome  Outcome       `json:"outcome"`
+	// Revision is that of the write, or the one at which the read happened;
+	// zero where the answer held none.
+	Revision int64  `json:"revision,omitempty"`
+	Error    string `json:"error,omitempty"`
+}
+
+// Event is one change that a watch reported.
+type Event struct {
+	Watch    string        `json:"watch"`
+	Key      string        `json:"key"`
+	Value    string        `json:"value"`
+	Revision int64         `json:"revision"`
+	At       time.Duration `json:"at"`
+}
+
+// History is what the clients of one run saw. Its zero value is not usable.
+type History struct {
+	// Began is the wall clock at time zero of the operations.
+	Began time.Time `json:"began"`
+	// Ops are in the order in which they ended.
+	Ops    []Op    `json:"ops"`
+	Events []Event `json:"events"`
+	// Broken lists, for each watch, when it broke and was taken up again at the
+	// revision after the last one seen.
+	Broken map[string][]time.Duration `json:"broken,omitempty"`
+	// Final is what is stored at the end, by key.
+	Final map[string]string `json:"final,omitempty"`
+}
+
+// Recorder collects a history from many goroutines.
+type Recorder struct {
+	mu sync.Mutex
+	h  History
+}
+
+// NewRecorder starts a history now.
+func NewRecorder() *Recorder {
+	return &Recorder{h: History{Began: time.Now(), Broken: map[string][]time.Duration{}}}
+}
+
+// Since is the time since the beginning of the history.
+func (r *Recorder) Since() time.Duration { return time.Since(r.h.Began) }
+
+// At is a moment as the history counts it.
+func (r *Recorder) At(t time.Time) time.Duration { return t.Sub(r.h.Began) }
+
+func (r *Recorder) op(o Op) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.h.Ops = append(r.h.Ops, o)
+}
+
+func (r *Recorder) event(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.h.Events = append(r.h.Events, e)
+}
+
+func (r *Recorder) broke(watch string) {
+	at := r.Since()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.h.Broken[watch] = append(r.h.Broken[watch], at)
+}
+
+// Copy returns what was recorded so far.
+func (r *Recorder) Copy() History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.h
+	h.Ops, h.Events = slices.Clone(h.Ops), slices.Clone(h.Events)
+	return h
+}
+
+// Last returns when the last acknowledged write ended, through an endpoint or,
+// if that is empty, through any.
+func (r *Recorder) Last(endpoint string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range slices.Backward(r.h.Ops) {
+		if o.acknowledged(endpoint) {
+			return o.End
+		}
+	}
+	return 0
+}
+
+func (o Op) acknowledged(endpoint string) bool {
+	return o.Kind == Write && o.Outcome == OK && (endpoint == "" || o.Endpoint == endpoint)
+}
+
+// acks returns when writes were acknowledged, sorted.
+func (h History) acks(endpoint string) []time.Duration {
+	var out []time.Duration
+	for _, o := range h.Ops {
+		if o.acknowledged(endpoint) {
+			out = append(out, o.End)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Endpoints returns through which writes went, sorted.
+func (h History) Endpoints() []string {
+	seen := map[string]bool{}
+	for _, o := range h.Ops {
+		seen[o.Endpoint] = true
+	}
+	var out []string
+	for e := range seen {
+		out = append(out, e)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// byStart returns a copy of the operations in the order in which they began.
+func byStart(ops []Op) []Op {
+	return slices.SortedStableFunc(slices.Values(ops), func(a, b Op) int { return cmp.Compare(a.Start, b.Start) })
+}
