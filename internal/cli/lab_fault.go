@@ -27,10 +27,12 @@ var faultDocs = []faultDoc{
 	{lab.FaultACLoss, "", "no mains power: host and BMC are gone"},
 	{lab.FaultLinkDown, "[--nic]", "pull the cable of a NIC"},
 	{lab.FaultDrop, "--direction [--nic]", "drop what comes in to or goes out of the host; the link stays up"},
+	{lab.FaultPartition, "[--nic]", "drop what passes between the host and the other hosts; all reach their gateway"},
 	{lab.FaultLoss, "--percent [--nic]", "drop a share of the packets, at random, both ways"},
 	{lab.FaultDelay, "--delay [--nic]", "deliver packets late, both ways"},
 	{lab.FaultProcessKill, "--process", "kill -9 processes of a name (over once done)"},
 	{lab.FaultProcessStop, "--process", "stop processes of a name"},
+	{lab.FaultEtcdDamage, "--part", "damage what etcd keeps on disk (control planes; over once done)"},
 	{lab.FaultDiskFull, "", "fill etcd's file system (control planes)"},
 	{lab.FaultSlowDisk, "--delay", "make writes and fsyncs of etcd's file system wait up to so long"},
 	{lab.FaultBMC, "QUIRK[=VALUE]", "throw a quirk of the host's BMC (see 'holdfast lab fault bmc --help')"},
@@ -90,7 +92,7 @@ func faultExample(kind lab.FaultKind) string {
 	flags := map[lab.FaultKind]string{ //nolint:exhaustive // the others have none
 		lab.FaultLinkDown: " --nic fencing", lab.FaultDrop: " --direction in", lab.FaultLoss: " --percent 30",
 		lab.FaultDelay: " --delay 100ms", lab.FaultProcessKill: " --process etcd", lab.FaultProcessStop: " --process etcd",
-		lab.FaultSlowDisk: " --delay 500ms", lab.FaultBMC: " slow-off=10s",
+		lab.FaultEtcdDamage: " --part wal", lab.FaultSlowDisk: " --delay 500ms", lab.FaultBMC: " slow-off=10s",
 	}
 	return string(kind) + " cp-2" + flags[kind]
 }
@@ -109,6 +111,9 @@ func addFaultFlags(cmd *cobra.Command, flags string, f *lab.Fault) {
 	}
 	if has("delay") {
 		cmd.Flags().DurationVar(&f.Delay, "delay", 0, "how late, for example 200ms")
+	}
+	if has("part") {
+		cmd.Flags().StringVar(&f.Part, "part", "", strings.Join(lab.DamageParts(), ", ")+": "+lab.DamageDoc)
 	}
 	if has("process") {
 		cmd.Flags().StringVar(&f.Process, "process", "", "name of the program, for example etcd")

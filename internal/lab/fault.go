@@ -15,7 +15,8 @@ import (
 type FaultKind string
 
 // The faults. Each is a state of the lab that Clear undoes, except
-// FaultProcessKill and FaultReset, which are over once they are done.
+// FaultProcessKill, FaultReset and FaultEtcdDamage, which are over once they
+// are done.
 const (
 	// FaultPowerCut pulls the plug of a host; its BMC stays. Cleared, the host
 	// is switched on.
@@ -32,6 +33,9 @@ const (
 	// FaultDrop drops every packet of one direction at the switch; the host's
 	// link stays up.
 	FaultDrop FaultKind = "drop"
+	// FaultPartition drops every packet between a host and the other hosts of
+	// one network. Each still reaches its gateway, and clients reach both.
+	FaultPartition FaultKind = "partition"
 	// FaultLoss drops Percent of the packets of both directions at random.
 	FaultLoss FaultKind = "loss"
 	// FaultDelay delivers packets of both directions late by Delay each.
@@ -40,6 +44,9 @@ const (
 	FaultProcessKill FaultKind = "process-kill"
 	// FaultProcessStop stops processes. Cleared, they go on.
 	FaultProcessStop FaultKind = "process-stop"
+	// FaultEtcdDamage damages Part of what etcd keeps on disk, once. A running
+	// etcd may not notice before it is started again.
+	FaultEtcdDamage FaultKind = "etcd-damage"
 	// FaultDiskFull fills the file system that etcd writes to.
 	FaultDiskFull FaultKind = "disk-full"
 	// FaultSlowDisk makes every write and fsync of etcd's file system wait up
@@ -76,6 +83,8 @@ type Fault struct {
 	Delay time.Duration `json:"delay,omitempty"`
 	// Process is the name of the processes meant.
 	Process string `json:"process,omitempty"`
+	// Part is what of etcd's directory is damaged.
+	Part string `json:"part,omitempty"`
 	// Quirk and Value are a quirk of the BMC.
 	Quirk string    `json:"quirk,omitempty"`
 	Value string    `json:"value,omitempty"`
@@ -83,17 +92,19 @@ type Fault struct {
 }
 
 // faultKinds says which fields each kind needs.
-var faultKinds = map[FaultKind]struct{ nic, direction, percent, delay, process, quirk bool }{
+var faultKinds = map[FaultKind]struct{ nic, direction, percent, delay, process, part, quirk bool }{
 	FaultPowerCut:    {},
 	FaultShutdown:    {},
 	FaultReset:       {},
 	FaultACLoss:      {},
 	FaultLinkDown:    {nic: true},
 	FaultDrop:        {nic: true, direction: true},
+	FaultPartition:   {nic: true},
 	FaultLoss:        {nic: true, percent: true},
 	FaultDelay:       {nic: true, delay: true},
 	FaultProcessKill: {process: true},
 	FaultProcessStop: {process: true},
+	FaultEtcdDamage:  {part: true},
 	FaultDiskFull:    {},
 	FaultSlowDisk:    {delay: true},
 	FaultBMC:         {quirk: true},
@@ -120,6 +131,7 @@ func (f *Fault) Check() error {
 		check(!needs.percent || f.Percent >= 1 && f.Percent <= 100, "%s: percent %d: must be 1 to 100", f.Kind, f.Percent),
 		check(!needs.delay || f.Delay >= time.Millisecond && f.Delay <= maxDelay, "%s: delay %s: must be 1ms to %s", f.Kind, f.Delay, maxDelay),
 		check(!needs.process || f.Process != "", "%s: name a process, for example etcd", f.Kind),
+		check(!needs.part || slices.Contains(DamageParts(), f.Part), "%s: part %q: must be one of %s", f.Kind, f.Part, strings.Join(DamageParts(), ", ")),
 		f.checkQuirk(needs.quirk),
 	)
 }
@@ -132,7 +144,9 @@ func (f *Fault) checkQuirk(needed bool) error {
 }
 
 // lasting reports whether the fault is in force until it is cleared.
-func (f Fault) lasting() bool { return f.Kind != FaultProcessKill && f.Kind != FaultReset }
+func (f Fault) lasting() bool {
+	return f.Kind != FaultProcessKill && f.Kind != FaultReset && f.Kind != FaultEtcdDamage
+}
 
 // same reports whether g replaces f: the same fault at the same place, though
 // perhaps of another strength.
@@ -158,6 +172,7 @@ func (f Fault) String() string {
 		add("delay", f.Delay.String())
 	}
 	add("process", f.Process)
+	add("part", f.Part)
 	if f.Quirk != "" {
 		words = append(words, strings.TrimSuffix(f.Quirk+"="+f.Value, "="))
 	}

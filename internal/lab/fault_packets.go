@@ -17,18 +17,23 @@ func packetRules(l Layout, list []Fault) string {
 	}
 	var text strings.Builder
 	text.WriteString("table netdev faults\ndelete table netdev faults\ntable netdev faults {\n")
-	for i, f := range list {
-		device := portOf(l, f)
-		if delayed[device] {
-			device = delayDevice(device)
+	deviceOf := func(port string) string {
+		if delayed[port] {
+			return delayDevice(port)
 		}
+		return port
+	}
+	for i, f := range list {
+		device := deviceOf(portOf(l, f))
 		switch f.Kind {
 		case FaultDrop:
-			writeChain(&text, i, f.Direction, device, "drop")
+			writeChain(&text, chain(i, f.Direction), f.Direction, device, "drop")
 		case FaultLoss:
 			rule := fmt.Sprintf("numgen random mod 100 < %d drop", f.Percent)
-			writeChain(&text, i, DirectionIn, device, rule)
-			writeChain(&text, i, DirectionOut, device, rule)
+			writeChain(&text, chain(i, DirectionIn), DirectionIn, device, rule)
+			writeChain(&text, chain(i, DirectionOut), DirectionOut, device, rule)
+		case FaultPartition:
+			writePartition(&text, i, l, f, deviceOf)
 		default: // not a matter of packets
 		}
 	}
@@ -36,12 +41,34 @@ func packetRules(l Layout, list []Fault) string {
 	return text.String()
 }
 
+// chain names the chain of a fault by its number.
+func chain(i int, direction string) string { return fmt.Sprintf("f%d_%s", i, direction) }
+
 // writeChain writes one chain. What goes in to the host leaves the switch by
 // its port, and the other way round.
-func writeChain(text *strings.Builder, i int, direction, device, rule string) {
+func writeChain(text *strings.Builder, name, direction, device, rule string) {
 	hook := map[string]string{DirectionIn: "egress", DirectionOut: "ingress"}[direction]
-	fmt.Fprintf(text, "\tchain f%d_%s {\n\t\ttype filter hook %s device %q priority 0; policy accept;\n\t\tcounter %s\n\t}\n",
-		i, direction, hook, device, rule)
+	fmt.Fprintf(text, "\tchain %s {\n\t\ttype filter hook %s device %q priority 0; policy accept;\n\t\tcounter %s\n\t}\n",
+		name, hook, device, rule)
+}
+
+// writePartition keeps a host's frames, by the card that sent them, from every
+// other host and theirs from it: names and addresses may move, broadcasts have
+// none.
+func writePartition(text *strings.Builder, i int, l Layout, f Fault, deviceOf func(string) string) {
+	var others []string
+	self, _ := l.Host(f.Host)
+	for n, h := range l.Hosts {
+		if h.Name == f.Host {
+			continue
+		}
+		nic := nicOf(h, f.NIC)
+		others = append(others, nic.MAC)
+		writeChain(text, fmt.Sprintf("%s_%d", chain(i, DirectionIn), n), DirectionIn, deviceOf(nic.Port), "ether saddr "+nicOf(self, f.NIC).MAC+" drop")
+	}
+	if len(others) > 0 {
+		writeChain(text, chain(i, DirectionIn), DirectionIn, deviceOf(nicOf(self, f.NIC).Port), "ether saddr { "+strings.Join(others, ", ")+" } drop")
+	}
 }
 
 func portOf(l Layout, f Fault) string {

@@ -170,11 +170,13 @@ func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 		return signalProcesses(ctx, m.host, fault.Process, sigStop)
 	case FaultDiskFull:
 		return fillDisk(f.lab.etcdDir(m.host))
+	case FaultEtcdDamage:
+		return damageEtcd(f.lab.etcdDir(m.host), fault.Part)
 	case FaultSlowDisk:
 		return f.startStalls(m.host, fault.Delay) //nolint:contextcheck // the stalls outlive the request
 	case FaultBMC:
 		return f.setQuirk(m, fault, false) //nolint:contextcheck // the controller outlives the request
-	case FaultDrop, FaultLoss: // rules alone
+	case FaultDrop, FaultLoss, FaultPartition: // rules alone
 	}
 	return nil
 }
@@ -216,7 +218,7 @@ func (f *faults) undo(ctx context.Context, fault Fault) error {
 		return nil
 	case FaultBMC:
 		return f.setQuirk(m, fault, true) //nolint:contextcheck // the controller outlives the request
-	case FaultDrop, FaultLoss, FaultProcessKill, FaultReset:
+	case FaultDrop, FaultLoss, FaultPartition, FaultProcessKill, FaultReset, FaultEtcdDamage:
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ func TestPacketRulesSitOnTheSwitchPortOfTheHost(t *testing.T) {
 		{Kind: FaultLoss, Host: "cp-2", NIC: OnFencing, Percent: 30},
 		{Kind: FaultDelay, Host: "cp-2", NIC: OnMachine, Delay: time.Second},
 		{Kind: FaultDrop, Host: "cp-2", NIC: OnMachine, Direction: DirectionOut},
+		{Kind: FaultPartition, Host: "cp-1", NIC: OnFencing},
 	})
 	want := `table netdev faults
 delete table netdev faults
@@ -42,6 +43,14 @@ table netdev faults {
 	chain f4_out {
 		type filter hook ingress device "dm-cp-2" priority 0; policy accept;
 		counter drop
+	}
+	chain f5_in_1 {
+		type filter hook egress device "f-cp-2" priority 0; policy accept;
+		counter ether saddr ` + l.Hosts[0].Fencing.MAC + ` drop
+	}
+	chain f5_in {
+		type filter hook egress device "f-cp-1" priority 0; policy accept;
+		counter ether saddr { ` + l.Hosts[1].Fencing.MAC + ` } drop
 	}
 }
 `

@@ -1,0 +1,73 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// Dial connects to a literal address of the lab's networks, as a client on the
+// other side of their gateway does: it depends on no host but the one it calls.
+func (b *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return namespace(b.Layout.Switch()).dial(ctx, network, address)
+}
+
+// Process names one process on the machine for good: a pid is used again, a
+// pid with its start time is not.
+type Process struct {
+	PID   int    `json:"pid"`
+	Start string `json:"start"` // in clock ticks since the machine's boot
+}
+
+// Processes returns the processes of a name on a host, those in the host's own
+// containers included.
+func (b *Lab) Processes(ctx context.Context, h Host, name string) ([]Process, error) {
+	out, err := podman(ctx, "container", "inspect", "--format", "{{.Id}}", h.Container)
+	if err != nil {
+		return nil, err
+	}
+	var list []Process
+	for _, pid := range processesOf(strings.TrimSpace(string(out)), name) {
+		if p, err := identify(pid); err == nil && !p.zombie {
+			list = append(list, Process{PID: p.PID, Start: p.Start})
+		}
+	}
+	return list, nil
+}
+
+// Output runs a short command on a running host and returns what it prints. It
+// enters the host's namespaces but not its control group, so it must not leave
+// anything running.
+func (b *Lab) Output(ctx context.Context, c *Client, hostName string, line ...string) ([]byte, error) {
+	pid, err := b.pid(ctx, c, hostName)
+	if err != nil {
+		return nil, err
+	}
+	return output(ctx, pid, line...)
+}
+
+// Root is the directory of the machine through which the files of a running
+// host are reached. It is good for one boot of the host.
+func (b *Lab) Root(ctx context.Context, c *Client, hostName string) (string, error) {
+	pid, err := b.pid(ctx, c, hostName)
+	return fmt.Sprintf("/proc/%d/root", pid), err
+}
+
+// pid is the init of a running host.
+func (b *Lab) pid(ctx context.Context, c *Client, hostName string) (int, error) {
+	st, err := c.Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, h := range st.Hosts {
+		if h.Name == hostName && h.PID != 0 {
+			return h.PID, nil
+		}
+	}
+	return 0, fmt.Errorf("host %s of lab %s is off", hostName, b.Layout.Spec.Name)
+}
+
+// LogPath is where the lab's daemon keeps its log; each reset that a BMC was
+// asked for is a line in it.
+func (b *Lab) LogPath() string { return b.file(daemonLog) }
