@@ -127,13 +127,16 @@ func (r *run) steps() []step {
 	}
 	switch r.Site.Role {
 	case state.RoleBootstrap:
-		return append(list,
+		list = append(list,
 			step{name: "write certificates", do: r.writeCertificates},
 			step{name: "start control plane", do: r.kubeadmInit},
 			step{name: "apply manifests", do: r.applyManifests},
 			step{name: "join pod network", do: r.joinPodNetwork},
-			step{name: "wait for control planes", do: r.waitControlPlanes},
-			step{name: "wait for nodes", do: r.waitCluster})
+			step{name: "wait for control planes", do: r.waitControlPlanes})
+		if r.twoNode() {
+			list = append(list, step{name: "wait for two-node set-up", do: r.waitTwoNode})
+		}
+		return append(list, step{name: "wait for nodes", do: r.waitCluster})
 	case state.RoleMaster:
 		return append(list,
 			step{name: "write certificates", do: r.writeCertificates},

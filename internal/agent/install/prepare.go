@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/payload"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -130,10 +131,12 @@ func (r *run) unpack(ctx context.Context) error {
 	return r.systemctl(ctx, units...)
 }
 
-// nodeImages run on every node, controlPlaneImages on control planes besides.
+// nodeImages run on every node, controlPlaneImages on control planes besides,
+// twoNodeImages where there are two of those.
 var (
 	nodeImages         = []string{"pause", "kube-proxy", "coredns", "flannel"}
 	controlPlaneImages = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "keepalived"}
+	twoNodeImages      = []string{operator.Image}
 )
 
 func (r *run) images() []string {

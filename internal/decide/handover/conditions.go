@@ -83,9 +83,9 @@ func progressing(s Snapshot, look outlook) Condition {
 	case look.stage == nil:
 		c.Reason, c.Message = "Waiting", "waiting: "+look.waiting
 	case look.waiting != "":
-		c.Reason, c.Message = "Waiting", fmt.Sprintf("%s, waiting: %s%s", look.place(), look.waiting, running(s, look))
+		c.Reason, c.Message = "Waiting", look.place()+open(s, look)+", waiting: "+look.waiting
 	default:
-		c.Reason, c.Message = reason(look.stage[0].Step), look.place()+running(s, look)
+		c.Reason, c.Message = reason(look.stage[0].Step), look.place()+open(s, look)
 	}
 	return c
 }
@@ -96,15 +96,15 @@ func (o outlook) place() string {
 	return fmt.Sprintf("step %d of %d (%s)", slices.Index(Steps(), step)+1, len(Steps()), step)
 }
 
-// running names the hosts on which the stage is not done.
-func running(s Snapshot, look outlook) string {
-	var open []string
+// open names the hosts on which the stage is not done.
+func open(s Snapshot, look outlook) string {
+	var nodes []string
 	for _, w := range look.stage {
 		if !done(s, []Work{w}) {
-			open = append(open, w.Node)
+			nodes = append(nodes, w.Node)
 		}
 	}
-	return " on " + strings.Join(open, " and ")
+	return " on " + strings.Join(nodes, " and ")
 }
 
 // degraded is true while the last finished attempt of a Job failed, whether it
