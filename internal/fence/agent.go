@@ -43,7 +43,8 @@ type Agent struct {
 	Out io.Writer
 	Err io.Writer
 	// address reads the address of a BMC.
-	address parser
+	address  parser
+	onBudget time.Duration
 }
 
 // driverPath is where distributions put the agent.
@@ -54,7 +55,7 @@ func New(streams command.Streams) *Agent {
 	return &Agent{
 		Devices: state.FencingDir, Evidence: state.FencedDir, History: state.FencingHistoryPath,
 		Driver: []string{driverPath}, Boot: observe.Boot, Now: time.Now,
-		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress,
+		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget,
 	}
 }
 

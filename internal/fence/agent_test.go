@@ -51,7 +51,7 @@ const (
 )
 
 // newBench needs the real fence_redfish: hack/setup installs it.
-func newBench(t *testing.T, password string) *bench {
+func newBench(t testing.TB, password string) *bench {
 	t.Helper()
 	for _, path := range []string{python, fenceAgent} {
 		if _, err := os.Stat(path); err != nil {
@@ -67,11 +67,11 @@ func newBench(t *testing.T, password string) *bench {
 		t.Fatal(err)
 	}
 	b.bmc = s
-	addr := listen(t, s)
+	addr := listen(t, s, "127.0.0.1:0")
 	dir := t.TempDir()
 	b.Agent = &Agent{
 		Devices: filepath.Join(dir, "devices"), Evidence: filepath.Join(dir, "fenced"), History: filepath.Join(dir, "history.jsonl"),
-		Driver: []string{python, fenceAgent}, Now: time.Now, Out: &b.out, Err: &b.err, address: anyAddress,
+		Driver: []string{python, fenceAgent}, Now: time.Now, Out: &b.out, Err: &b.err, address: anyAddress, onBudget: time.Second,
 		Boot: func() (string, time.Duration, error) { return "boot-1", 42 * time.Second, nil },
 	}
 	b.dev = state.FencingDevice{
@@ -82,9 +82,17 @@ func newBench(t *testing.T, password string) *bench {
 	return b
 }
 
-func listen(t *testing.T, s *bmc.Server) string {
+func listen(t testing.TB, s *bmc.Server, addr string) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = free.Addr().String() // by number it survives the quirk unreachable
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +122,7 @@ func anyAddress(s string) (config.BMCAddress, error) {
 	return config.BMCAddress{Host: addr.String(), Port: uint16(port), System: u.Path}, err
 }
 
-func (b *bench) write(t *testing.T) {
+func (b *bench) write(t testing.TB) {
 	t.Helper()
 	if _, err := writeDevice(b.Devices, b.dev); err != nil {
 		t.Fatal(err)
@@ -180,6 +188,7 @@ func (b *bench) resets() string {
 }
 
 func TestAFencedHostIsOffAndTheEvidenceSaysSo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, testPassword)
 	if code := b.call(t, "action=off", "plug=cp-1", "nodename=cp-1"); code != exitOK {
 		t.Fatalf("exit %d: %s", code, b.err.String())
@@ -198,6 +207,7 @@ func TestAFencedHostIsOffAndTheEvidenceSaysSo(t *testing.T) {
 }
 
 func TestARebootSwitchesOnAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, testPassword)
 	if code := b.call(t, "plug=cp-1"); code != exitOK {
 		t.Fatalf("exit %d: %s", code, b.err.String())

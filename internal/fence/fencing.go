@@ -16,9 +16,9 @@ const (
 	// headStart is how long the BMC may take before the driver is started. A
 	// BMC that says Off within it costs no interpreter.
 	headStart = 50 * time.Millisecond
-	// onBudget bounds what a reboot spends on switching on again: the target
+	// defaultOnBudget bounds what a reboot spends on switching on again: the target
 	// is off, which is what matters, and others wait for this agent.
-	onBudget = 10 * time.Second
+	defaultOnBudget = 10 * time.Second
 	// onInterval is the time between two attempts to switch on.
 	onInterval = time.Second
 )
@@ -31,8 +31,10 @@ type attempt struct {
 	begin  time.Time
 	client *redfish.Client
 	driver *driver
-	// last is why the BMC could not be read the last time.
+	// last is why the BMC could not be read the last time, said what it said
+	// when it could.
 	last error
+	said string
 	// requests are those that were sent; each tells its failure once it has
 	// one.
 	requests []func() error
@@ -72,7 +74,7 @@ func (f *attempt) close() {
 
 // cut goes on until the BMC says Off, must not be used, or the time is over.
 func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.dev.Delay+f.budget)
+	ctx, cancel := context.WithTimeoutCause(ctx, f.dev.Delay+f.budget, errTimeOver)
 	defer cancel()
 	if drivable(f.dev) == nil {
 		timer := time.AfterFunc(headStart, func() { f.driver.prepare(ctx) })
@@ -86,24 +88,35 @@ func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
 			f.proven()
 			return proof, nil
 		case fencing.Refuse, fencing.GiveUp:
-			return proof, f.because(d)
+			return proof, f.because(ctx, d)
 		case fencing.Ask:
 			f.ask(ctx)
 		case fencing.Hold, fencing.Again:
 		}
-		if err := host.Sleep(ctx, d.Wait); err != nil {
-			return proof, fmt.Errorf("%w: %w", err, f.because(d))
+		if host.Sleep(ctx, d.Wait) != nil {
+			return proof, f.because(ctx, d)
 		}
 	}
 }
 
-// because adds the BMC's own error, which says what to do about it.
-func (f *attempt) because(d fencing.Decision) error {
-	if f.last != nil {
-		return fmt.Errorf("%s: %w", d.Why, f.last)
+// because is why a fence ends without a proof. An answer that was cut off by
+// the end itself says less than the one before it.
+func (f *attempt) because(ctx context.Context, d fencing.Decision) error {
+	over := context.Cause(ctx)
+	if over == nil && d.Step == fencing.GiveUp {
+		over = errTimeOver
 	}
-	return errors.New(d.Why)
+	switch {
+	case over != nil && f.said != "":
+		return fmt.Errorf("%w; at last its BMC said %q", over, f.said)
+	case f.last == nil:
+		return errors.New(d.Why)
+	}
+	return fmt.Errorf("%s: %w", d.Why, f.last)
 }
+
+// errTimeOver ends a fence that its BMC did not decide in time.
+var errTimeOver = errors.New("the time is over")
 
 // look reads the power state. The proof that it could become is dated before
 // the request is sent: what happens after that moment is not in the answer.
@@ -118,6 +131,7 @@ func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) 
 	if err != nil {
 		return fencing.Reading{Reason: reasonOf(err)}, state.EtcdFenced{}
 	}
+	f.said = power.String()
 	if f.phases.Identify == 0 {
 		f.phases.Identify = time.Since(f.begin)
 	}
@@ -206,7 +220,7 @@ func (f *attempt) prove(proof state.EtcdFenced) error {
 // machine. That it stays off is no failure of the fence.
 func (f *attempt) restart(ctx context.Context) {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, onBudget)
+	ctx, cancel := context.WithTimeout(ctx, f.onBudget)
 	defer cancel()
 	for {
 		err := f.client.On(ctx)

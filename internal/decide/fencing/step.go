@@ -14,8 +14,9 @@ const (
 	// PollInterval is how often it is read once the power was to be cut.
 	PollInterval = 200 * time.Millisecond
 	// RetryAfter is how long a request may show no effect before it is sent
-	// again.
-	RetryAfter = 5 * time.Second
+	// again: longer than the distribution's agent takes on a busy host, and
+	// short against the token and the delay that the cluster spends anyway.
+	RetryAfter = 2 * time.Second
 	// MaxRequests bounds the requests of one fence.
 	MaxRequests = 2
 )

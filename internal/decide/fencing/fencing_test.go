@@ -1,0 +1,180 @@
+package fencing
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func says(power string) Reading { return Reading{Power: state.Known(power)} }
+
+func fails(reason string) Reading { return Reading{Reason: reason} }
+
+const budget = 40 * time.Second
+
+func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
+	fresh := Progress{Budget: budget}
+	waiting := Progress{Budget: budget, Delay: 20 * time.Second, Elapsed: 5 * time.Second}
+	asked := Progress{Budget: budget, Elapsed: time.Second, Requests: 1, SinceRequest: time.Second}
+	askedLong := Progress{Budget: budget, Elapsed: 9 * time.Second, Requests: 1, SinceRequest: RetryAfter}
+	refused := Progress{Budget: budget, Elapsed: time.Second, Requests: 1, SinceRequest: 100 * time.Millisecond, RequestFailed: true}
+	twice := Progress{Budget: budget, Elapsed: 20 * time.Second, Requests: MaxRequests, SinceRequest: 10 * time.Second, RequestFailed: true}
+	over := Progress{Budget: budget, Delay: 20 * time.Second, Elapsed: 60 * time.Second, Requests: 1, SinceRequest: 39 * time.Second}
+	cases := []struct {
+		name string
+		p    Progress
+		r    Reading
+		want Step
+	}{
+		{"exactly Off is off, before anything was asked", fresh, says("Off"), Proven},
+		{"the delay ends when the BMC says Off", waiting, says("Off"), Proven},
+		{"Off is off after a request", asked, says("Off"), Proven},
+		{"Off that is read when the time is over is off", over, says("Off"), Proven},
+		{"off in small letters is not off", asked, says("off"), Again},
+		{"Off with a blank is not off", asked, says("Off "), Again},
+		{"PoweringOff is not off", asked, says("PoweringOff"), Again},
+		{"no power state is not off", asked, says(""), Again},
+		{"a running host is to be cut", fresh, says("On"), Ask},
+		{"a host that is powering on is to be cut", fresh, says("PoweringOn"), Ask},
+		{"a host that powers off by itself is to be cut too", fresh, says("PoweringOff"), Ask},
+		{"a BMC without a power state is asked: the request may work", fresh, says(""), Ask},
+		{"a running host is given the delay", waiting, says("On"), Hold},
+		{"a mute BMC does not shorten the delay", waiting, fails("timeout"), Hold},
+		{"another machine's BMC is never used", fresh, fails("wrong-server"), Refuse},
+		{"another machine's BMC is never waited for", waiting, fails("wrong-server"), Refuse},
+		{"a BMC that turns into another machine's is not used on", asked, fails("wrong-server"), Refuse},
+		{"a wrong password does not get right", fresh, fails("credentials"), Refuse},
+		{"a wrong password is told before the delay ends", waiting, fails("credentials"), Refuse},
+		{"a certificate that is not trusted does not get right", fresh, fails("certificate"), Refuse},
+		{"a system that is not there does not appear", fresh, fails("not-found"), Refuse},
+		{"which of several systems is meant does not get clear", fresh, fails("no-system"), Refuse},
+		{"a mute BMC may answer the next time", fresh, fails("timeout"), Again},
+		{"a BMC that is not reached may be the next time", fresh, fails("unreachable"), Again},
+		{"a BMC that fails may work the next time", fresh, fails("server-error"), Again},
+		{"what is not known why may pass", fresh, fails("unknown"), Again},
+		{"an answer is waited for once a request was sent", asked, fails("credentials"), Again},
+		{"a request gets time to work", asked, says("On"), Again},
+		{"a request without effect is repeated", askedLong, says("On"), Ask},
+		{"a host that powers off slowly is left to it", askedLong, says("PoweringOff"), Again},
+		{"a request that failed is repeated at once", refused, says("On"), Ask},
+		{"nothing is repeated without an answer", refused, fails("timeout"), Again},
+		{"no more than two requests", twice, says("On"), Again},
+		{"the time ends, the delay not counted", over, says("On"), GiveUp},
+		{"the time ends for a mute BMC", over, fails("timeout"), GiveUp},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := Next(c.p, c.r)
+			if got.Step != c.want || got.Why == "" {
+				t.Errorf("got %+v, want %s", got, c.want)
+			}
+			if moving := got.Step == Hold || got.Step == Ask || got.Step == Again; moving != (got.Wait > 0) {
+				t.Errorf("%s waits %s", got.Step, got.Wait)
+			}
+		})
+	}
+}
+
+func TestOnlyOneReadingOfAllProves(t *testing.T) {
+	powers := []string{"On", "off", "OFF", "Off\n", " Off", "PoweringOff", "PoweringOn", "Paused", "null", "", "unknown", "true", "0"}
+	reasons := []string{"", "timeout", "unreachable", "credentials", "wrong-server", "Off"}
+	for requests := range MaxRequests + 1 {
+		for _, failed := range []bool{false, true} {
+			for _, elapsed := range []time.Duration{0, time.Second, time.Minute, time.Hour} {
+				p := Progress{Budget: budget, Elapsed: elapsed, Requests: requests, SinceRequest: elapsed, RequestFailed: failed}
+				for _, power := range powers {
+					if got := Next(p, says(power)); got.Step == Proven {
+						t.Errorf("%+v, power %q: %+v", p, power, got)
+					}
+				}
+				for _, reason := range reasons {
+					if got := Next(p, fails(reason)); got.Step == Proven {
+						t.Errorf("%+v, reason %q: %+v", p, reason, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTheLastPieceOfTheDelayIsNotWaitedTooLong(t *testing.T) {
+	p := Progress{Budget: budget, Delay: 3 * time.Second, Elapsed: 2900 * time.Millisecond}
+	if got := Next(p, says("On")); got.Step != Hold || got.Wait != 100*time.Millisecond {
+		t.Errorf("got %+v", got)
+	}
+	p.Elapsed = p.Delay
+	if got := Next(p, says("On")); got.Step != Ask {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheSecondHostByNameWaitsForTheFirst(t *testing.T) {
+	nodes := []string{"cp-2", "cp-1"}
+	if got := DelayOf("cp-1", nodes); got != DefaultDelay {
+		t.Errorf("the fence of the first waits %s", got)
+	}
+	if got := DelayOf("cp-2", nodes); got != 0 {
+		t.Errorf("the fence of the second waits %s", got)
+	}
+	if got := DelayOf("cp-1", []string{"cp-1"}); got != 0 {
+		t.Errorf("without a peer: %s", got)
+	}
+}
+
+func TestCalibration(t *testing.T) {
+	const s = time.Second
+	cases := []struct {
+		name     string
+		measured map[string][]time.Duration
+		want     time.Duration
+		says     string
+	}{
+		{"twice the worst of both", map[string][]time.Duration{"a": {s, 4 * s}, "b": {2 * s}}, 8 * s, ""},
+		{"never below the least", map[string][]time.Duration{"a": {s / 10}, "b": {s / 10}}, MinimumDelay, ""},
+		{"above the default too, where a BMC is slow", map[string][]time.Duration{"a": {30 * s}, "b": {s}}, 60 * s, ""},
+		{"not from one host", map[string][]time.Duration{"a": {s}, "b": nil}, 0, "1 of 2 hosts"},
+		{"not from nothing", nil, 0, "0 of 2 hosts"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Calibrate(c.measured)
+			if got != c.want || (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestACalibratedDelayOutlivesNewCredentialsAndNothingElse(t *testing.T) {
+	const calibrated = 5 * time.Second
+	if got := KeepDelay(calibrated, DefaultDelay); got != calibrated {
+		t.Errorf("new credentials: %s", got)
+	}
+	if got := KeepDelay(calibrated, 0); got != 0 {
+		t.Errorf("a host that is not the first any more: %s", got)
+	}
+	if got := KeepDelay(0, DefaultDelay); got != DefaultDelay {
+		t.Errorf("a host that became the first: %s", got)
+	}
+}
+
+// TestARaceOfBothHostsLeavesOne replays a split in which both hosts fence each
+// other, with the BMCs and the spread of the two begins as measured in
+// research: a scheduler's 1.1 s.
+func TestARaceOfBothHostsLeavesOne(t *testing.T) {
+	for _, off := range []time.Duration{50 * time.Millisecond, time.Second, 3 * time.Second, 9 * time.Second} {
+		delay, err := Calibrate(map[string][]time.Duration{"cp-1": {off}, "cp-2": {off}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spread := range []time.Duration{-1100 * time.Millisecond, 0, 1100 * time.Millisecond} {
+			secondOff := off             // cp-1 begins at 0
+			secondAsks := spread + delay // cp-2 begins at spread, and holds
+			if secondAsks < secondOff+HoldInterval/10 {
+				t.Errorf("BMCs that take %s, spread %s: cp-2 asks at %s and is off only at %s", off, spread, secondAsks, secondOff)
+			}
+		}
+	}
+}
