@@ -8,6 +8,8 @@ func commands(streams Streams) []*cobra.Command {
 		newRelease(streams),
 		newCreate(streams),
 		newWaitFor(streams),
+		newExplain(streams),
+		newQuorum(streams),
 		newLab(streams),
 		newVersion(streams),
 	}

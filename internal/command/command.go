@@ -48,7 +48,9 @@ func Run(ctx context.Context, root *cobra.Command, streams Streams, args []strin
 	if err == nil {
 		return ExitOK
 	}
-	_, _ = fmt.Fprintf(streams.Err, "%s: %v\n", root.Name(), err)
+	if text := err.Error(); text != "" { // an exit code alone may be all there is to say
+		_, _ = fmt.Fprintf(streams.Err, "%s: %s\n", root.Name(), text)
+	}
 	return ExitCode(err)
 }
 

@@ -79,6 +79,16 @@ func twoHistories(s *Situation) {
 	s.Report.Snapshot.Statement.Value.Record.State = state.EtcdSole
 }
 
+// peerLost is a pair that booted and met a peer without record and data.
+func peerLost(s *Situation) {
+	peerThere(s)
+	snap := &s.Report.Snapshot
+	snap.Proofs.Heard = ""
+	snap.Local = state.EtcdLocal{Running: state.Known(false), StandIn: state.Known(state.MemberID(0))}
+	snap.Statement.Value.Record = state.EtcdRecord{State: state.EtcdNone}
+	snap.Statement.Value.Data, snap.Statement.Value.Running = state.Known(state.EtcdData{Copy: state.CopyNone}), state.Known(false)
+}
+
 func fencedByHand(s *Situation) {
 	s.Report.Snapshot.Proofs.Human = state.Known(state.Confirmation{Who: "ops", Why: "burnt", Boot: "boot-2", At: time.Hour})
 }
@@ -116,9 +126,10 @@ func TestWhatItTakes(t *testing.T) {
 		"asked to switch off, and still on":                   {alone(record(state.EtcdSole), bmc("On"), tried), "still-on", Decision{Need: Refuse}},
 		"asked to switch off, and now off":                    {alone(record(state.EtcdSole), tried), "off", Decision{Need: Confirm}},
 		"asked to switch off, and mute since":                 {alone(record(state.EtcdSole), mute, tried), "went-mute", Decision{Need: Refuse}},
-		"two histories: the other host is crashed":            {alone(twoHistories, bmc("On")), "on", Decision{Need: Phrase, PowerOff: true, Phrase: "crash beta"}},
-		"a peer in contact is not off, whatever its BMC says": {alone(twoHistories), "two-truths", Decision{Need: Refuse}},
-		"a peer in contact that nobody can switch off":        {alone(twoHistories, mute), "cannot-switch-off", Decision{Need: Refuse}},
+		"two histories: a word does not choose":               {alone(twoHistories, bmc("On")), "two-histories", Decision{Need: Refuse}},
+		"a peer that lost its disk is crashed first":          {alone(peerLost, bmc("On")), "on", Decision{Need: Phrase, PowerOff: true, Force: true, Phrase: "crash beta, lose what only beta has"}},
+		"a peer in contact is not off, whatever its BMC says": {alone(peerLost), "two-truths", Decision{Need: Refuse}},
+		"a peer in contact that nobody can switch off":        {alone(peerLost, mute), "cannot-switch-off", Decision{Need: Refuse}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(c.in)
@@ -198,7 +209,7 @@ func everySituation() []Situation {
 		state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdPair, state.EtcdTakingOver, state.EtcdSole, state.EtcdDeparting,
 	}
 	powers := []change{bmc("Off"), bmc("On"), bmc(""), mute}
-	hosts := []change{func(*Situation) {}, running, peerThere, twoHistories, func(s *Situation) { running(s); only(s) }}
+	hosts := []change{func(*Situation) {}, running, peerThere, twoHistories, peerLost, func(s *Situation) { running(s); only(s) }}
 	copies := []state.CopyState{state.CopyNone, state.CopyWhole, state.CopyDamaged}
 	var out []Situation
 	for _, st := range states {

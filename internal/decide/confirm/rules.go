@@ -95,6 +95,14 @@ var table = []rule{
 		func(v *view) bool { return !v.asks() && !v.awaitsFence() && goesOn(v.Report.Verdict) },
 	},
 	{
+		"two-histories", "both hosts went on alone", Refuse,
+		func(v *view) string {
+			return "both hosts went on alone, and a confirmation would not choose between them. On the host whose writes are given up type: mv " +
+				state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd; its copy is then backed up and replaced"
+		},
+		func(v *view) bool { return v.under("two-histories") },
+	},
+	{
 		"useless", "the protocol would not go on with a confirmation either", Refuse,
 		func(v *view) string { return "a confirmation would not help: " + v.verdict() },
 		func(v *view) bool { return v.effect == Useless },

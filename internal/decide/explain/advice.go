@@ -77,6 +77,13 @@ func join(list ...advisor) advisor {
 }
 
 func startPeer(in Input) []Advice {
+	snap := in.Report.Snapshot
+	if p := snap.Proofs.Power; p.Known && p.Value != state.PowerOff && state.Is(snap.Pacemaker.Contact, false) {
+		return []Advice{
+			{Does: snap.Peer + " has power (its BMC says " + p.Value + "): look why the two do not see each other: cable, switch, its console"},
+			{"corosync-cfgtool -s", "shows the links between the hosts"},
+		}
+	}
 	at := "at its BMC"
 	if in.BMC != "" {
 		at = "at its BMC, " + in.BMC
@@ -114,7 +121,7 @@ func word(in Input) []Advice {
 func wordOnPeer(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return []Advice{
-		{"ssh " + peer + " holdfast explain etcd", "says what " + peer + " holds: if its copy is the one to keep, it may go on with it"},
+		{"ssh " + peer + " sudo holdfast explain etcd", "says what " + peer + " holds: if its copy is the one to keep, it may go on with it"},
 		{"ssh " + peer + " sudo holdfast quorum confirm --dry-run", "says whether " + peer + " may go on without this host, which it switches off for that"},
 	}
 }
@@ -122,8 +129,8 @@ func wordOnPeer(in Input) []Advice {
 func choose(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return []Advice{
-		{"ssh " + peer + " holdfast explain etcd", "says since when " + peer + " has gone on alone; compare it with this host, and choose whose writes to keep"},
-		{"holdfast quorum confirm --reason 'WHY'", "on the host to keep, and on that one only: switches the other off, whose copy is backed up and replaced when it returns"},
+		{"ssh " + peer + " sudo holdfast explain etcd", "says since when " + peer + " has gone on alone; compare it with this host, and choose whose writes to keep"},
+		{"mv " + state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd", "on the host whose writes are given up, and on that one only: its copy is backed up, emptied and joins the other's"},
 	}
 }
 
@@ -141,8 +148,8 @@ func unreadable(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return []Advice{
 		{"cat " + state.EtcdRecordPath, "shows the record: version, checksum, state"},
-		{"ssh " + peer + " holdfast explain etcd", "says what " + peer + " does"},
-		{"mv " + state.EtcdRecordPath + " /root/", "only where " + peer + " goes on alone (rule lead.* or gone.sole-alone): this host then backs its copy up and joins anew"},
+		{"ssh " + peer + " sudo holdfast explain etcd", "says what " + peer + " does"},
+		{"mv " + state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd", "only where " + peer + " goes on alone (rule lead.* or gone.sole-alone): this host then backs its copy up and joins anew"},
 	}
 }
 
@@ -158,7 +165,7 @@ func peersAgent(in Input) []Advice {
 }
 
 func peersExplanation(in Input) []Advice {
-	return []Advice{{"ssh " + in.Report.Snapshot.Peer + " holdfast explain etcd", "if this lasts: says what " + in.Report.Snapshot.Peer + " waits for"}}
+	return []Advice{{"ssh " + in.Report.Snapshot.Peer + " sudo holdfast explain etcd", "if this lasts: says what " + in.Report.Snapshot.Peer + " waits for"}}
 }
 
 func stoppedAdvice(in Input) []Advice {

@@ -112,7 +112,8 @@ func Etcd(in Input) Explanation {
 	snap, verdict := in.Report.Snapshot, in.Report.Verdict
 	out := Explanation{Host: snap.Host, Peer: snap.Peer, Source: in.Source, Limits: in.Limits, At: in.Report.At}
 	if in.Unmanaged {
-		out.Status, out.Service, out.Summary = Unmanaged, Unclear, "etcd of this host is not run by Holdfast's agent: it is no host of a two-node control plane, or was not handed over yet"
+		out.Status, out.Service = Unmanaged, Unclear
+		out.Summary = "etcd of this host is not run by Holdfast's agent: it is no host of a two-node control plane, or Pacemaker was not set up yet"
 		return out
 	}
 	out.Action, out.Rule, out.Reason, out.Evidence = verdict.Action, verdict.Rule, verdict.Reason, verdict.Evidence

@@ -79,7 +79,8 @@ func TestEveryAdviceOfTheProtocolIsRepeated(t *testing.T) {
 	for _, c := range corpus(t) {
 		e := Etcd(recorded(c))
 		if next := etcdmember.Decide(c.Snapshot).Next; next != "" && !strings.Contains(Text(e, Style{Wide: true}), strings.TrimSuffix(next, " --help")) {
-			// A learner is told so: no word makes it lead.
+			// A learner, and a host beside another history, are told so: no word
+			// makes them lead.
 			if next == "holdfast quorum confirm" && len(e.Next) > 0 {
 				continue
 			}
@@ -183,5 +184,54 @@ func TestDurationsAreSaidAsAPersonSaysThem(t *testing.T) {
 		if got := Ago(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
+	}
+}
+
+// TestAHistoryThatIsGivenUpJoinsTheOther proves the advice for two histories,
+// and for an unreadable record: a host whose record was moved away gives its
+// copy up to a peer that leads.
+func TestAHistoryThatIsGivenUpJoinsTheOther(t *testing.T) {
+	in := pair()
+	s := in.Report.Snapshot
+	s.Record = state.Known(state.EtcdRecord{State: state.EtcdNone})
+	s.Local.Members = state.Known(s.Data.Value.Members[:1])
+	s.Local.Leader = state.Known(state.MemberID(0xa))
+	s.Statement.Value = state.EtcdStatement{
+		Ring: 3, Leads: true, Record: state.EtcdRecord{State: state.EtcdSole, Seq: 9, Cluster: 0xd, Member: 0xb}, Running: state.Known(true),
+		Members: state.Known([]state.EtcdMember{{ID: 0xb, Name: "beta"}}), StandIn: state.Known(state.MemberID(0)),
+		Data: state.Known(state.EtcdData{Copy: state.CopyWhole, Cluster: 0xd, Member: 0xb}),
+	}
+	steps := []string{}
+	for range 4 {
+		v := etcdmember.Decide(s)
+		steps = append(steps, v.Rule)
+		switch v.Action {
+		case state.EtcdStop:
+			s.Local = state.EtcdLocal{Running: state.Known(false), StandIn: state.Known(state.MemberID(0))}
+		case state.EtcdWriteRecord:
+			s.Record = state.Known(*v.Record)
+		case state.EtcdEmpty:
+			s.Data = state.Known(state.EtcdData{Copy: state.CopyNone})
+		default:
+		}
+	}
+	if got := strings.Join(steps, " "); got != "follow.removed follow.give-up follow.empty follow.await" {
+		t.Error(got)
+	}
+}
+
+// TestABackupRestoredOnBothHostsStarts proves what the page about restoring
+// says: two whole copies of one new cluster, and no record on either host.
+func TestABackupRestoredOnBothHostsStarts(t *testing.T) {
+	in := pair()
+	s := in.Report.Snapshot
+	s.Record = state.Known(state.EtcdRecord{State: state.EtcdNone})
+	s.Local = state.EtcdLocal{Running: state.Known(false), StandIn: state.Known(state.MemberID(0))}
+	s.Statement.Value = state.EtcdStatement{
+		Ring: 3, Record: state.EtcdRecord{State: state.EtcdNone}, Running: state.Known(false), StandIn: state.Known(state.MemberID(0)),
+		Data: state.Known(state.EtcdData{Copy: state.CopyWhole, Cluster: 0xc, Member: 0xb}),
+	}
+	if v := etcdmember.Decide(s); v.Rule != "equal.adopt" {
+		t.Errorf("%s: %s", v.Rule, v.Reason)
 	}
 }

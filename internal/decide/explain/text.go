@@ -70,6 +70,9 @@ func (p *page) head(e Explanation) {
 	p.wrapped("  ", e.Summary)
 	switch e.Source {
 	case FromFiles:
+		if e.Status == Unmanaged {
+			return
+		}
 		p.wrapped("  ", "The agent of etcd (podman-etcd) does not answer: this is what its files say.")
 	case FromSnapshot:
 		p.wrapped("  ", "Decided on a recorded snapshot, not on this host as it is now.")

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/decide/confirm"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/explain"
+)
+
+// explainExits is said in the help of each explanation.
+const explainExits = `Exit codes: 0 all is well, or this host is not one of two; 3 etcd takes writes
+but one more failure stops the cluster or loses data; 4 no writes now, and it
+goes on by itself; 5 a person, or the peer, is needed; 6 too little could be
+seen; 1 the command failed; 2 wrong usage.`
+
+type explainFlags struct {
+	output, snapshot string
+	rules            bool
+	host             explain.Host
+}
+
+func newExplain(streams Streams) *cobra.Command {
+	f := explainFlags{host: explain.This()}
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Say what this host does, why, and what may be typed",
+		Long: `Says what this host of a two-node control plane is doing, since when, why it is
+read-only or waiting, on what evidence, and what exactly a person may type. It
+runs on a host as root and needs no API: it asks the agent of etcd there, and
+where that does not answer it reads its files. It changes nothing.
+
+` + explainExits,
+		Example: `  sudo holdfast explain
+  ssh cp-2 sudo holdfast explain etcd -o json
+  holdfast explain etcd --snapshot incident.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return explainEtcd(cmd, streams, f) },
+	}
+	formatFlag(cmd, &f.output)
+	cmd.AddCommand(newExplainEtcd(streams))
+	return cmd
+}
+
+func newExplainEtcd(streams Streams) *cobra.Command {
+	f := explainFlags{host: explain.This()}
+	cmd := &cobra.Command{
+		Use:   "etcd",
+		Short: "Say what etcd on this host does, why, and what may be typed",
+		Long: `Says what etcd on this host does and why: the rule of the two-node protocol that
+decides now, how long it has been so, whose data are newer, the evidence, and
+what may be typed next. It runs on a host as root and needs no API.
+
+--rules prints the whole protocol as a table. --snapshot decides on a recorded
+snapshot, anywhere: a file of test/corpus/etcd, or what -o json printed.
+
+` + explainExits,
+		Example: `  sudo holdfast explain etcd
+  ssh cp-2 sudo holdfast explain etcd -o json
+  holdfast explain etcd --rules
+  holdfast explain etcd --snapshot test/corpus/etcd/70-03-older-alone.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case f.rules && f.snapshot != "":
+				return &UsageError{Err: errors.New("--rules and --snapshot: one of the two")}
+			case f.rules:
+				return printRules(streams.Out, f.output)
+			}
+			return explainEtcd(cmd, streams, f)
+		},
+	}
+	formatFlag(cmd, &f.output)
+	cmd.Flags().BoolVar(&f.rules, "rules", false, "print the rules of the protocol and of the confirmation")
+	cmd.Flags().StringVar(&f.snapshot, "snapshot", "", "decide on this recorded snapshot instead of on this host")
+	return cmd
+}
+
+// formatFlag adds -o for data that a person and a program read.
+func formatFlag(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "text", "text, wide, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		switch *output {
+		case "text", "wide", "json", "yaml":
+			return nil
+		}
+		return &UsageError{Err: fmt.Errorf("output %q: must be text, wide, json or yaml", *output)}
+	}
+}
+
+func explainEtcd(cmd *cobra.Command, streams Streams, f explainFlags) error {
+	in, err := gather(cmd, f)
+	if err != nil {
+		return err
+	}
+	e := words.Etcd(in)
+	if err := printExplained(streams.Out, f.output, in, e); err != nil {
+		return err
+	}
+	if code := e.Status.ExitCode(); code != ExitOK {
+		return statusError(code)
+	}
+	return nil
+}
+
+func gather(cmd *cobra.Command, f explainFlags) (words.Input, error) {
+	if f.snapshot != "" {
+		in, err := explain.Snapshot(f.snapshot)
+		if err != nil {
+			return in, &UsageError{Err: err}
+		}
+		return in, nil
+	}
+	return f.host.Etcd(cmd.Context())
+}
+
+// explained is what a program reads: the explanation, and the snapshot that it
+// was made from, which --snapshot takes again.
+type explained struct {
+	words.Explanation
+	Snapshot any `json:"snapshot,omitempty"`
+}
+
+func printExplained(out io.Writer, format string, in words.Input, e words.Explanation) error {
+	switch format {
+	case "json", "yaml":
+		v := explained{Explanation: e}
+		if !in.Unmanaged {
+			v.Snapshot = in.Report.Snapshot
+		}
+		return printData(out, format, v)
+	}
+	_, err := io.WriteString(out, words.Text(e, words.Style{Colour: isTerminal(out), Wide: format == "wide"}))
+	return err
+}
+
+func printData(out io.Writer, format string, v any) error {
+	if format == "json" {
+		return printJSON(out, v)
+	}
+	b, err := yaml.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(b)
+	return err
+}
+
+// statusError carries the exit code of a status that is not well. It has no
+// text: the explanation was printed.
+type statusError int
+
+func (e statusError) Error() string { return "" }
+func (e statusError) ExitCode() int { return int(e) }
+
+type ruleLine struct {
+	Section string `json:"section"`
+	ID      string `json:"id"`
+	When    string `json:"when"`
+	Action  string `json:"action"`
+	Why     string `json:"why"`
+}
+
+func ruleLines() []ruleLine {
+	var out []ruleLine
+	for _, r := range etcdmember.Rules() {
+		out = append(out, ruleLine{r.Section, r.ID, r.When, string(r.Action), r.Why})
+	}
+	for _, r := range confirm.Rules() {
+		out = append(out, ruleLine{"holdfast quorum confirm", "confirm." + r.ID, r.When, string(r.Need), r.Why})
+	}
+	return out
+}
+
+// printRules prints the protocol; the first rule of a section that fits
+// decides, and the first section that has one.
+func printRules(out io.Writer, format string) error {
+	lines := ruleLines()
+	if format == "json" || format == "yaml" {
+		return printData(out, format, lines)
+	}
+	section := ""
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, r := range lines {
+		if r.Section != section {
+			section = r.Section
+			_, _ = fmt.Fprintf(w, "\n%s\n", section)
+		}
+		line := "  " + r.ID + "\t" + r.Action + "\t" + r.When
+		if format == "wide" {
+			line += "\t" + r.Why
+		}
+		_, _ = fmt.Fprintln(w, line)
+	}
+	return w.Flush()
+}

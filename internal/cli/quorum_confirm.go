@@ -1,0 +1,365 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/confirm"
+	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// pollEvery is between two looks at the agent's report.
+const pollEvery = 500 * time.Millisecond
+
+// confirmation is one run of `holdfast quorum confirm`.
+type confirmation struct {
+	confirmFlags
+	streams Streams
+	host    quorumHost
+	tried   bool // the peer was asked to lose its power
+}
+
+// outcome is what a run prints for a program.
+type outcome struct {
+	Situation confirm.Situation   `json:"situation"`
+	Decision  confirm.Decision    `json:"decision"`
+	Wrote     *state.Confirmation `json:"confirmation,omitempty"`
+	// GoesOn is true where etcd on this host takes writes at the end.
+	GoesOn bool `json:"goesOn"`
+}
+
+// run looks, asks the person for what is needed, and acts on it.
+func (c *confirmation) run(ctx context.Context) error {
+	s, d, err := c.settle(ctx)
+	if err != nil {
+		return err
+	}
+	c.show(s, d)
+	out := &outcome{Situation: s, Decision: d}
+	if c.dryRun {
+		return c.finish(out, nil)
+	}
+	switch d.Need {
+	case confirm.Nothing, confirm.Wait:
+		return c.finish(out, nil)
+	case confirm.Refuse:
+		return c.finish(out, coded(exitRefused, "refused: %s", d.Reason))
+	case confirm.Confirm, confirm.Phrase:
+	}
+	if err := c.obtain(ctx, d); err != nil {
+		return c.finish(out, err)
+	}
+	return c.finish(out, c.act(ctx, out))
+}
+
+// settle looks until the situation asks for a person or for nobody: a fence
+// that is under way gets its time.
+func (c *confirmation) settle(ctx context.Context) (confirm.Situation, confirm.Decision, error) {
+	for said := false; ; said = true {
+		s, err := c.look(ctx)
+		if err != nil {
+			return s, confirm.Decision{}, err
+		}
+		d := confirm.Decide(s)
+		if d.Need != confirm.Wait || c.dryRun {
+			return s, d, nil
+		}
+		if !said {
+			c.say("%s", d.Reason)
+		}
+		if err := c.host.sleep(ctx, pollEvery); err != nil {
+			return s, d, err
+		}
+	}
+}
+
+// look asks the agent, and the peer's BMC where that matters.
+func (c *confirmation) look(ctx context.Context) (confirm.Situation, error) {
+	r, err := c.host.report(ctx)
+	switch {
+	case errors.Is(err, explain.ErrNoAgent):
+		return confirm.Situation{}, nil
+	case err != nil:
+		return confirm.Situation{}, err
+	}
+	s := confirm.Situation{Agent: true, Report: r, BMC: confirm.BMC{Tried: c.tried}}
+	if r.Snapshot.Peer == "" {
+		return s, nil
+	}
+	power, err := c.host.power(ctx, r.Snapshot.Peer)
+	if err != nil {
+		s.BMC.Problem = err.Error()
+		return s, nil
+	}
+	s.BMC.Power = state.Known(power)
+	return s, nil
+}
+
+// obtain gets the yes or the phrase, beforehand or from a person at a terminal.
+func (c *confirmation) obtain(ctx context.Context, d confirm.Decision) error {
+	if d.Need == confirm.Phrase {
+		return c.obtainPhrase(ctx, d.Phrase)
+	}
+	if c.yes || c.phrase != "" {
+		return nil
+	}
+	answer, err := c.ask(ctx, "Go on? Type yes: ")
+	if err != nil {
+		return err
+	}
+	if answer != "yes" {
+		return coded(exitNotGiven, "not confirmed: nothing was changed")
+	}
+	return nil
+}
+
+func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
+	given := c.phrase
+	if given == "" && c.yes {
+		return coded(exitNotGiven, "a yes is not enough here, nothing was changed: it takes --phrase '%s'", phrase)
+	}
+	if given == "" {
+		answer, err := c.ask(ctx, fmt.Sprintf("To go on, type exactly: %s\n> ", phrase))
+		if err != nil {
+			return err
+		}
+		given = answer
+	}
+	if given != phrase {
+		return coded(exitNotGiven, "not confirmed, nothing was changed: the phrase is %q", phrase)
+	}
+	return nil
+}
+
+// ask reads one line from a person. Input that ends is no answer, and an
+// interrupt ends the wait for one.
+func (c *confirmation) ask(ctx context.Context, question string) (string, error) {
+	_, _ = io.WriteString(c.streams.Err, question)
+	lines := make(chan string, 1)
+	go func() {
+		defer close(lines)
+		if line, err := bufio.NewReader(c.streams.In).ReadString('\n'); err == nil || line != "" {
+			lines <- strings.TrimSpace(line)
+		}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", coded(exitNotGiven, "interrupted: nothing was changed")
+	case line, ok := <-lines:
+		if !ok {
+			return "", coded(exitNotGiven, "nobody answers: give the answer beforehand, --dry-run shows how; nothing was changed")
+		}
+		return line, nil
+	}
+}
+
+// act carries out what was confirmed.
+func (c *confirmation) act(ctx context.Context, out *outcome) error {
+	if out.Decision.PowerOff {
+		if err := c.powerOff(ctx, out); err != nil {
+			return err
+		}
+	}
+	if out.Decision.Need == confirm.Nothing {
+		return c.watch(ctx, out)
+	}
+	if err := c.write(out); err != nil {
+		return err
+	}
+	return c.watch(ctx, out)
+}
+
+// powerOff has the peer switched off, and judges the situation anew: what was
+// confirmed must still be what is needed.
+func (c *confirmation) powerOff(ctx context.Context, out *outcome) error {
+	peer := out.Situation.Report.Snapshot.Peer
+	c.say("switching %s off through its BMC and reading back; this may take a minute", peer)
+	failed := c.host.off(ctx, peer)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.tried = true
+	s, err := c.apart(ctx)
+	if err != nil {
+		return err
+	}
+	before := out.Decision
+	out.Situation, out.Decision = s, confirm.Decide(s)
+	switch now := out.Decision; {
+	case now.Need == confirm.Nothing:
+		c.say("%s", now.Reason)
+		return nil
+	case now.Need == confirm.Refuse || failed != nil && now.PowerOff:
+		return coded(exitRefused, "refused: %s%s", now.Reason, because(failed))
+	case now.PowerOff, now.Force && !before.Force, now.Need == confirm.Wait:
+		return coded(exitRefused, "refused: the situation has changed (%s): run it again", now.Reason)
+	}
+	c.say("the BMC of %s says Off", peer)
+	return nil
+}
+
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return " (" + err.Error() + ")"
+}
+
+// apartLimit is how long Corosync may take to notice that the peer is gone.
+const apartLimit = 30 * time.Second
+
+// apart looks until the peer is out of contact: a confirmation counts only from
+// then on.
+func (c *confirmation) apart(ctx context.Context) (confirm.Situation, error) {
+	end := c.host.now().Add(apartLimit)
+	for {
+		s, err := c.look(ctx)
+		if err != nil || !s.Agent || state.Is(s.Report.Snapshot.Pacemaker.Contact, false) || c.host.now().After(end) {
+			return s, err
+		}
+		if s.BMC.Power.Known && s.BMC.Power.Value != state.PowerOff {
+			return s, nil
+		}
+		if err := c.host.sleep(ctx, pollEvery); err != nil {
+			return s, err
+		}
+	}
+}
+
+// write records the word, then hands it to the agent.
+func (c *confirmation) write(out *outcome) error {
+	boot, at, err := c.host.boot()
+	if err != nil {
+		return fmt.Errorf("confirm: %w", err)
+	}
+	word := state.Confirmation{Who: c.by, Why: c.reason, Boot: boot, At: at, Force: out.Decision.Force}
+	snap, bmc := out.Situation.Report.Snapshot, out.Situation.BMC
+	line := auditLine{
+		Time: c.host.now().UTC(), Host: snap.Host, Peer: snap.Peer, Who: word.Who, Why: word.Why, Force: word.Force,
+		Phrase: out.Decision.Phrase, Power: bmc.Power.Value, Rule: out.Situation.Report.Verdict.Rule,
+		Record: snap.Record.Value.State, Boot: boot, At: at,
+	}
+	if !bmc.Power.Known {
+		line.Power = "unknown: " + bmc.Problem
+	}
+	if err := c.host.audit(line); err != nil {
+		return err
+	}
+	if err := c.host.confirm(word); err != nil {
+		return err
+	}
+	out.Wrote = &word
+	c.say("confirmed by %s: %s", word.Who, word.Why)
+	return nil
+}
+
+// watch follows the agent until etcd takes writes and Pacemaker knows what it
+// has to, or the limit.
+func (c *confirmation) watch(ctx context.Context, out *outcome) error {
+	w := watcher{confirmation: c, out: out, end: c.host.now().Add(c.watchLimit)}
+	// Pacemaker's own fencing succeeds where the BMC says Off.
+	w.told = out.Wrote == nil || out.Situation.BMC.Power.Known
+	for {
+		if err := w.look(ctx); err != nil || out.GoesOn {
+			return err
+		}
+		if c.host.now().After(w.end) {
+			return w.late()
+		}
+		if err := c.host.sleep(ctx, pollEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// watcher is a watch under way.
+type watcher struct {
+	*confirmation
+	out    *outcome
+	end    time.Time
+	told   bool   // Pacemaker counts the peer as down, or need not be told
+	rule   string // the last one that was shown
+	failed error  // the agent's last failure to answer
+	deaf   error  // Pacemaker's last refusal
+}
+
+func (w *watcher) look(ctx context.Context) error {
+	r, err := w.host.report(ctx)
+	if w.failed = err; err != nil {
+		if errors.Is(err, explain.ErrNoAgent) { // it may be starting again
+			return nil
+		}
+		return err
+	}
+	w.out.Situation.Report = r
+	if w.rule != r.Verdict.Rule {
+		w.rule = r.Verdict.Rule
+		w.say("%s (%s)", r.Verdict.Reason, r.Verdict.Rule)
+	}
+	w.tell(ctx, r.Snapshot)
+	w.out.GoesOn = w.told && takesWrites(r)
+	return nil
+}
+
+// tell has Pacemaker count the peer as down, which it would not learn where no
+// BMC answers. It goes on failing until Pacemaker has its quorum.
+func (w *watcher) tell(ctx context.Context, s state.EtcdSnapshot) {
+	if state.Is(s.Pacemaker.Contact, true) { // it came back
+		w.told = true
+	}
+	if w.told || !state.Is(s.Pacemaker.Inert, false) {
+		return
+	}
+	if w.deaf = w.host.tellPacemaker(ctx, s.Peer); w.deaf == nil {
+		w.told = true
+		w.say("Pacemaker counts %s as down", s.Peer)
+	}
+}
+
+// late says what was not reached in time, and what kept it.
+func (w *watcher) late() error {
+	r := w.out.Situation.Report
+	if takesWrites(r) {
+		return coded(exitNotYet, "etcd takes writes, and Pacemaker has not heard that %s is down%s: stonith_admin --confirm %s", r.Snapshot.Peer, because(w.deaf), r.Snapshot.Peer)
+	}
+	why := w.failed
+	if why == nil && r.Problem != "" {
+		why = errors.New(r.Problem)
+	}
+	return coded(exitNotYet, "confirmed, and etcd does not take writes after %s: %s%s; see 'holdfast explain etcd'", w.watchLimit, r.Verdict.Reason, because(why))
+}
+
+// takesWrites reports whether etcd here has a leader in a cluster that has
+// settled: this host alone, or both after the peer came back meanwhile.
+func takesWrites(r state.EtcdReport) bool {
+	s := r.Snapshot
+	settled := s.Record.Known && s.Record.Value.State == state.EtcdSole || state.Is(s.Pacemaker.Contact, true)
+	return settled && state.Is(s.Local.Running, true) && s.Local.Leader.Known && s.Local.Leader.Value != 0 && r.Verdict.Action != state.EtcdAskHuman
+}
+
+// finish prints the outcome for a program, or its last sentence for a person.
+func (c *confirmation) finish(out *outcome, err error) error {
+	if c.output == "json" {
+		if printErr := printJSON(c.streams.Out, out); printErr != nil {
+			return printErr
+		}
+		return err
+	}
+	if err == nil && out.GoesOn {
+		snap := out.Situation.Report.Snapshot
+		_, err = fmt.Fprintf(c.streams.Out, "etcd on %s takes writes; when %s is back it joins by itself\n", snap.Host, snap.Peer)
+	}
+	return err
+}
+
+// say tells a person how it goes, beside the output.
+func (c *confirmation) say(format string, args ...any) {
+	_, _ = io.WriteString(c.streams.Err, words.Wrap("", fmt.Sprintf(format, args...), false))
+}

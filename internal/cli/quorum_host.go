@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// quorumHost is everything that a confirmation touches.
+type quorumHost struct {
+	// report asks the agent of etcd; its error is explain.ErrNoAgent where that
+	// does not answer.
+	report func(context.Context) (state.EtcdReport, error)
+	// power reads what the BMC of a host says; off cuts its power and returns
+	// nil only once the BMC has read back Off.
+	power func(ctx context.Context, peer string) (string, error)
+	off   func(ctx context.Context, peer string) error
+	boot  func() (id string, uptime time.Duration, err error)
+	// confirm hands the word to the agent, audit records it for good.
+	confirm func(state.Confirmation) error
+	audit   func(auditLine) error
+	// tellPacemaker has Pacemaker count a host as safely down.
+	tellPacemaker func(ctx context.Context, peer string) error
+	now           func() time.Time
+	sleep         func(context.Context, time.Duration) error
+}
+
+// auditLine is one line of the record of confirmations.
+type auditLine struct {
+	Time   time.Time       `json:"time"`
+	Host   string          `json:"host"`
+	Peer   string          `json:"peer"`
+	Who    string          `json:"who"`
+	Why    string          `json:"why"`
+	Force  bool            `json:"force"`
+	Phrase string          `json:"phrase,omitempty"`
+	Power  string          `json:"power"` // what the peer's BMC said, or why it said nothing
+	Rule   string          `json:"rule"`  // under which this host waited
+	Record state.EtcdState `json:"record"`
+	Boot   string          `json:"boot"`
+	At     time.Duration   `json:"at"`
+}
+
+// confirmationsPath is the record of confirmations, beside that of fences.
+var confirmationsPath = filepath.Join(filepath.Dir(state.FencingHistoryPath), "confirmations.jsonl")
+
+// bmcTime bounds one reading of a BMC.
+const bmcTime = 15 * time.Second
+
+func thisHost() quorumHost {
+	return quorumHost{
+		report: func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
+		power: func(ctx context.Context, peer string) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, bmcTime)
+			defer cancel()
+			return fence.Power(ctx, peer)
+		},
+		off: switchOff, boot: observe.Boot,
+		confirm:       func(c state.Confirmation) error { return writeConfirmation(state.EtcdConfirmationPath, c) },
+		audit:         func(l auditLine) error { return appendAudit(confirmationsPath, l) },
+		tellPacemaker: tellPacemaker, now: time.Now, sleep: host.Sleep,
+	}
+}
+
+// switchOff cuts the power of a host as Pacemaker's fencing would: by the same
+// agent, which checks whose BMC it is, reads back, and leaves its evidence.
+func switchOff(ctx context.Context, peer string) error {
+	var errs bytes.Buffer
+	code := fence.Run(ctx, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}, []string{"--action=off", "--plug=" + peer})
+	if code == 0 {
+		return nil
+	}
+	return errors.New(strings.TrimPrefix(strings.TrimSpace(errs.String()), "fence_holdfast: "))
+}
+
+func tellPacemaker(ctx context.Context, peer string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	_, err := host.Run(ctx, host.Command("stonith_admin", "--confirm", peer))
+	return err
+}
+
+func writeConfirmation(path string, c state.Confirmation) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("write confirmation: %w", err)
+	}
+	if err := host.WriteFileAtomic(path, append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write confirmation: %w", err)
+	}
+	return nil
+}
+
+// appendAudit adds a line and makes it durable, before the word has any effect.
+func appendAudit(path string, l auditLine) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("record of confirmations: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("record of confirmations: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("record of confirmations: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close(), host.SyncDir(filepath.Dir(path))); err != nil {
+		return fmt.Errorf("record of confirmations: %w", err)
+	}
+	return nil
+}

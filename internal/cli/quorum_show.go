@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/confirm"
+	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// show tells a person what is known and what it takes.
+func (c *confirmation) show(s confirm.Situation, d confirm.Decision) {
+	if c.output == "json" {
+		return
+	}
+	_, _ = io.WriteString(c.streams.Out, confirmText(s, d, c.confirmFlags))
+}
+
+// confirmText is the page that a person reads before saying yes.
+func confirmText(s confirm.Situation, d confirm.Decision, f confirmFlags) string {
+	var out strings.Builder
+	part := func(title string, lines ...string) {
+		if len(lines) == 0 {
+			return
+		}
+		if out.Len() > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(title + "\n")
+		for _, line := range lines {
+			out.WriteString(words.Wrap("  ", line, false))
+		}
+	}
+	snap := s.Report.Snapshot
+	if s.Agent && snap.Peer != "" {
+		part("What is known about "+snap.Peer, peerFacts(s)...)
+		part("This host, "+snap.Host, ownFacts(s)...)
+	}
+	part("What it takes", needWords(d)...)
+	part("What would be lost or at risk", d.Risks...)
+	part("What will be done", stepWords(s, d, f)...)
+	return out.String()
+}
+
+func peerFacts(s confirm.Situation) []string {
+	snap := s.Report.Snapshot
+	power := "its BMC says " + s.BMC.Power.Value + ", read just now"
+	if !s.BMC.Power.Known {
+		power = "its BMC says nothing: " + s.BMC.Problem
+	}
+	out := []string{words.LastContact(snap), power}
+	if f := snap.Proofs.Fenced; f.Known && f.Value.Boot == snap.Boot {
+		out = append(out, "it was fenced and read back as "+f.Value.State+" "+words.Ago(snap.Uptime-f.Value.At)+" ago")
+	}
+	return out
+}
+
+func ownFacts(s confirm.Situation) []string {
+	r := s.Report
+	out := []string{r.Verdict.Reason + " (rule " + r.Verdict.Rule + ", for " + words.Ago(r.Since) + ")"}
+	if r.Problem != "" {
+		out = append(out, "the last step ran into: "+r.Problem)
+	}
+	return append(out, "the newer data: "+words.Newest(r.Snapshot))
+}
+
+func needWords(d confirm.Decision) []string {
+	switch d.Need {
+	case confirm.Confirm:
+		return []string{"a yes: " + d.Reason}
+	case confirm.Phrase:
+		return []string{"a phrase, typed exactly: " + d.Phrase, d.Reason}
+	case confirm.Refuse:
+		return []string{"refused: " + d.Reason}
+	case confirm.Wait:
+		return []string{"patience: " + d.Reason}
+	default:
+		return []string{"nothing: " + d.Reason}
+	}
+}
+
+func stepWords(s confirm.Situation, d confirm.Decision, f confirmFlags) []string {
+	if d.Need != confirm.Confirm && d.Need != confirm.Phrase {
+		return nil
+	}
+	var out []string
+	add := func(format string, args ...any) {
+		out = append(out, fmt.Sprintf("%d. ", len(out)+1)+fmt.Sprintf(format, args...))
+	}
+	peer := s.Report.Snapshot.Peer
+	if d.PowerOff {
+		add("%s is switched off through its BMC; it goes on only when that reads exactly %s", peer, state.PowerOff)
+	}
+	add("the word of %s is recorded in %s", orWho(f.by), confirmationsPath)
+	if d.Force {
+		add("this copy is forced to lead, which its record will say: %s", d.Then)
+	} else {
+		add("this host goes on: %s", d.Then)
+	}
+	if !s.BMC.Power.Known {
+		add("Pacemaker is told that %s is down (stonith_admin --confirm %s)", peer, peer)
+	}
+	add("it waits up to %s until etcd takes writes", f.watchLimit)
+	if f.dryRun {
+		add("nothing of this was done (--dry-run); to do it: %s", commandLine(d))
+	}
+	return out
+}
+
+func orWho(by string) string {
+	if by == "" {
+		return "whoever confirms"
+	}
+	return by
+}
+
+// commandLine is what a script types.
+func commandLine(d confirm.Decision) string {
+	word := "--yes"
+	if d.Need == confirm.Phrase {
+		word = "--phrase '" + d.Phrase + "'"
+	}
+	return "holdfast quorum confirm " + word + " --reason 'WHY'"
+}

@@ -1,0 +1,363 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// lonely is a host under the real protocol: each time its agent is asked it has
+// carried out one more step. What a confirmation brings about is thereby
+// decided by the protocol and not by the test.
+type lonely struct {
+	snap     state.EtcdSnapshot
+	since    time.Duration
+	clock    time.Time
+	power    string // what the peer's BMC says; empty for no answer
+	stuck    string // what it says although it was asked to cut the power
+	mutes    bool   // it stops answering once it was asked
+	frozen   bool   // the agent carries nothing out
+	noAgent  bool
+	pending  int // how often Pacemaker refuses to hear of the peer
+	offs     int
+	told     int
+	words    []state.Confirmation
+	audits   []auditLine
+	auditErr error
+}
+
+// lone is a pair that booted alone, its peer's BMC mute.
+func lone(changes ...func(*lonely)) *lonely {
+	two := []state.EtcdMember{{ID: 0xa, Name: "cp-1"}, {ID: 0xb, Name: "cp-2"}}
+	written := time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC)
+	s := &lonely{
+		since: 3 * time.Minute, clock: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
+		snap: state.EtcdSnapshot{
+			Host: "cp-1", Peer: "cp-2", Nonce: "n0nce", Boot: "boot-2", Uptime: 5 * time.Minute,
+			Record:    state.Known(state.EtcdRecord{State: state.EtcdPair, Seq: 4, Cluster: 0xc, Member: 0xa, Written: written}),
+			Data:      state.Known(state.EtcdData{Copy: state.CopyWhole, Cluster: 0xc, Member: 0xa, Members: two}),
+			Local:     state.EtcdLocal{Running: state.Known(false), StandIn: state.Known(state.MemberID(0))},
+			Pacemaker: state.EtcdPacemaker{Inert: state.Known(true), Contact: state.Known(false), Ring: 3},
+		},
+	}
+	for _, c := range changes {
+		c(s)
+	}
+	return s
+}
+
+func was(st state.EtcdState) func(*lonely) {
+	return func(s *lonely) {
+		r := &s.snap.Record.Value
+		r.State = st
+		if st == state.EtcdSole {
+			r.TakeOver = state.EtcdTakeOver{ID: "t1", Counter: 1}
+			s.snap.Data.Value.Members = s.snap.Data.Value.Members[:1]
+		}
+	}
+}
+
+func says(power string) func(*lonely) { return func(s *lonely) { s.power = power } }
+
+// survivor lost its peer while it ran; nothing proves that the peer is off.
+func survivor(s *lonely) {
+	p := &s.snap.Pacemaker
+	p.Inert, p.Joined = state.Known(false), time.Minute
+	s.snap.Proofs.Heard = s.snap.Boot
+	s.snap.Local.Running, s.snap.Local.Leader = state.Known(true), state.Known(state.MemberID(0))
+	s.snap.Local.Members = state.Known(s.snap.Data.Value.Members)
+}
+
+// verified has the proof that its agent needs.
+func verified(s *lonely) {
+	s.snap.Proofs.Fenced = state.Known(state.EtcdFenced{Target: "cp-2", State: "Off", Boot: "boot-2", At: time.Minute})
+	s.snap.Proofs.Power = state.Known("Off")
+}
+
+// histories are two hosts in contact, both of which went on alone.
+func histories(s *lonely) {
+	survivor(s)
+	was(state.EtcdSole)(s)
+	s.snap.Local.Members, s.snap.Local.Leader = state.Known(s.snap.Data.Value.Members), state.Known(state.MemberID(0xa))
+	s.snap.Pacemaker.Contact = state.Known(true)
+	s.snap.Statement = state.Known(state.EtcdStatement{
+		Boot: "b", Ring: 3, Record: state.EtcdRecord{State: state.EtcdSole, Seq: 9, Cluster: 0xc, Member: 0xb}, Running: state.Known(true),
+	})
+}
+
+// emptyPeer is a pair that booted and met a peer whose disk is new.
+func emptyPeer(s *lonely) {
+	p := &s.snap.Pacemaker
+	p.Inert, p.Contact, p.Joined = state.Known(false), state.Known(true), time.Minute
+	s.snap.Statement = state.Known(state.EtcdStatement{
+		Boot: "b", Ring: 3, Record: state.EtcdRecord{State: state.EtcdNone}, Running: state.Known(false),
+		Data: state.Known(state.EtcdData{Copy: state.CopyNone}),
+	})
+}
+
+func (s *lonely) report(context.Context) (state.EtcdReport, error) {
+	if s.noAgent {
+		return state.EtcdReport{}, explain.ErrNoAgent
+	}
+	r := state.EtcdReport{Wish: state.EtcdStarted, Snapshot: s.snap, Verdict: etcdmember.Decide(s.snap), At: s.clock, Since: s.since}
+	if !s.frozen {
+		s.step(r.Verdict)
+	}
+	return r, nil
+}
+
+// step is what act does, on values.
+func (s *lonely) step(v state.EtcdVerdict) {
+	l := &s.snap.Local
+	switch v.Action {
+	case state.EtcdGrantQuorum:
+		s.snap.Pacemaker.Inert = state.Known(false)
+	case state.EtcdWriteRecord:
+		s.snap.Record = state.Known(*v.Record)
+	case state.EtcdStart:
+		l.Running, l.Leader, l.Members = state.Known(true), state.Known(state.MemberID(0)), state.Known(s.snap.Data.Value.Members)
+		if len(l.Members.Value) == 1 {
+			l.Leader = state.Known(l.Members.Value[0].ID)
+		}
+	case state.EtcdStartStandIn:
+		l.StandIn, l.Leader = state.Known(v.Member), state.Known(s.snap.Record.Value.Member)
+	case state.EtcdRemove:
+		l.Members = state.Known(l.Members.Value[:1])
+	case state.EtcdStopStandIn:
+		l.StandIn = state.Known(state.MemberID(0))
+	default:
+	}
+}
+
+func (s *lonely) host() quorumHost {
+	return quorumHost{
+		report: s.report,
+		power: func(context.Context, string) (string, error) {
+			if s.power == "" {
+				return "", errors.New("no answer within 10s: check that the BMC is alive")
+			}
+			return s.power, nil
+		},
+		off:     s.off,
+		boot:    func() (string, time.Duration, error) { return s.snap.Boot, s.snap.Uptime + time.Second, nil },
+		confirm: s.confirm,
+		audit: func(l auditLine) error {
+			if s.auditErr == nil {
+				s.audits = append(s.audits, l)
+			}
+			return s.auditErr
+		},
+		tellPacemaker: func(context.Context, string) error {
+			s.told++
+			if s.told <= s.pending {
+				return errors.New("not quorate yet")
+			}
+			return nil
+		},
+		now:   func() time.Time { return s.clock },
+		sleep: func(_ context.Context, d time.Duration) error { s.clock = s.clock.Add(d); s.since += d; return nil },
+	}
+}
+
+func (s *lonely) off(context.Context, string) error {
+	s.offs++
+	switch {
+	case s.mutes:
+		s.power = ""
+		return errors.New("no answer")
+	case s.stuck != "":
+		s.power = s.stuck
+		return errors.New("it is not proven to be off")
+	}
+	s.power = "Off"
+	s.snap.Pacemaker.Contact, s.snap.Pacemaker.Ring = state.Known(false), 4
+	return nil
+}
+
+func (s *lonely) confirm(c state.Confirmation) error {
+	if len(s.audits) == 0 {
+		return errors.New("a word had an effect before it was recorded")
+	}
+	s.words = append(s.words, c)
+	s.snap.Proofs.Human = state.Known(c)
+	return nil
+}
+
+// type runs the command on a site with what a person types.
+func (s *lonely) typed(t *testing.T, input string, flags confirmFlags) (code int, out, errs string) {
+	t.Helper()
+	if flags.reason == "" {
+		flags.reason = "rack B burnt"
+	}
+	flags.by, flags.watchLimit = "ops", time.Minute
+	var o, e bytes.Buffer
+	c := confirmation{confirmFlags: flags, streams: Streams{In: strings.NewReader(input), Out: &o, Err: &e}, host: s.host()}
+	err := c.run(t.Context())
+	if err != nil {
+		e.WriteString(err.Error())
+	}
+	return command.ExitCode(err), o.String(), e.String()
+}
+
+// TestAConfirmation has one line for each sentence about the command.
+func TestAConfirmation(t *testing.T) {
+	yes, phrase := confirmFlags{yes: true}, func(p string) confirmFlags { return confirmFlags{phrase: p} }
+	for name, c := range map[string]struct {
+		site  *lonely
+		input string
+		flags confirmFlags
+		code  int
+		want  string // somewhere in what is printed
+		words int
+		offs  int
+	}{
+		"a survivor that proved it itself needs nothing": {lone(was(state.EtcdSole), says("Off"), verified), "", yes, 0, "goes on by itself", 0, 0},
+		"a survivor whose peer is Off, a yes":            {lone(was(state.EtcdSole), says("Off")), "", yes, 0, "takes writes", 1, 0},
+		"a survivor whose peer runs is switched off":     {lone(was(state.EtcdSole), says("On")), "", yes, 0, "takes writes", 1, 1},
+		"a yes can be typed":                             {lone(was(state.EtcdSole), says("On")), "yes\n", confirmFlags{}, 0, "takes writes", 1, 1},
+		"anything else is no yes":                        {lone(was(state.EtcdSole), says("On")), "y\n", confirmFlags{}, exitNotGiven, "nothing was changed", 0, 0},
+		"nobody answers":                                 {lone(was(state.EtcdSole), says("On")), "", confirmFlags{}, exitNotGiven, "nobody answers", 0, 0},
+		"nothing is proved: a yes is not enough":         {lone(was(state.EtcdSole)), "", yes, exitNotGiven, "--phrase 'cp-2 is off'", 0, 0},
+		"nothing is proved: the phrase":                  {lone(was(state.EtcdSole)), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
+		"the phrase can be typed":                        {lone(was(state.EtcdSole)), "cp-2 is off\n", confirmFlags{}, 0, "takes writes", 1, 0},
+		"another phrase is none":                         {lone(was(state.EtcdSole)), "", phrase("cp-2 is Off"), exitNotGiven, `the phrase is "cp-2 is off"`, 0, 0},
+		"the phrase of a lesser case does not force":     {lone(), "", phrase("cp-2 is off"), exitNotGiven, "lose what only cp-2 has", 0, 0},
+		"a stale pair is forced":                         {lone(), "", phrase("cp-2 is off, lose what only cp-2 has"), 0, "takes writes", 1, 0},
+		"a stale pair whose peer runs":                   {lone(says("On")), "", phrase("lose what only cp-2 has"), 0, "takes writes", 1, 1},
+		"a survivor that waits for a fence in vain":      {lone(survivor), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
+		"a fence gets its time before anybody is asked":  {lone(survivor, func(s *lonely) { s.since = time.Second }), "", phrase("cp-2 is off"), 0, "Pacemaker fences cp-2", 1, 0},
+		"the BMC says On and does not obey":              {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.stuck = "PoweringOff" }), "", yes, exitRefused, "PoweringOff", 0, 1},
+		"the BMC says On and falls silent":               {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.mutes = true }), "", yes, exitRefused, "counts as running", 0, 1},
+		"a peer that lost its disk is crashed first":     {lone(emptyPeer, says("On")), "", phrase("crash cp-2, lose what only cp-2 has"), 0, "takes writes", 1, 1},
+		"a peer that is there and claims to be off":      {lone(emptyPeer, says("Off")), "", phrase("crash cp-2"), exitRefused, "another machine's, or it lies", 0, 0},
+		"two histories: a word does not choose":          {lone(histories, says("On")), "", yes, exitRefused, "mv /var/lib/etcd/holdfast-record.json", 0, 0},
+		"a learner's copy never leads":                   {lone(was(state.EtcdLearner)), "", phrase("cp-2 is off"), exitRefused, "a learner may lack anything", 0, 0},
+		"without the agent":                              {lone(func(s *lonely) { s.noAgent = true }), "", yes, exitRefused, "systemctl start podman-etcd", 0, 0},
+		"the agent is stuck":                             {lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true }), "", phrase("cp-2 is off"), exitNotYet, "does not take writes after 1m0s", 1, 0},
+		"a word that cannot be recorded has no effect":   {lone(was(state.EtcdSole), func(s *lonely) { s.auditErr = errors.New("disk full") }), "", phrase("cp-2 is off"), 1, "disk full", 0, 0},
+		"a dry run changes nothing":                      {lone(says("On")), "", confirmFlags{dryRun: true}, 0, "--phrase 'lose what only cp-2 has'", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := c.site.typed(t, c.input, c.flags)
+			all := strings.Join(strings.Fields(out+" "+errs), " ")
+			if code != c.code || !strings.Contains(all, c.want) {
+				t.Errorf("exit code %d, want %d and %q\n%s\n%s", code, c.code, c.want, out, errs)
+			}
+			if len(c.site.words) != c.words || c.site.offs != c.offs || len(c.site.audits) != len(c.site.words) {
+				t.Errorf("%d confirmations, %d recorded, switched off %d times; want %d, %d", len(c.site.words), len(c.site.audits), c.site.offs, c.words, c.offs)
+			}
+		})
+	}
+}
+
+func TestAForcedCopySaysWhoForcedIt(t *testing.T) {
+	s := lone()
+	if code, out, errs := s.typed(t, "", confirmFlags{phrase: "cp-2 is off, lose what only cp-2 has"}); code != 0 {
+		t.Fatalf("%d\n%s\n%s", code, out, errs)
+	}
+	want := state.Confirmation{Who: "ops", Why: "rack B burnt", Boot: "boot-2", At: s.words[0].At, Force: true}
+	if s.words[0] != want || s.words[0].At <= s.snap.Uptime {
+		t.Errorf("%+v", s.words[0])
+	}
+	if f := s.snap.Record.Value.Forced; f.Who != "ops" || f.Why != "rack B burnt" {
+		t.Errorf("the record says %+v", f)
+	}
+	if l := s.audits[0]; !l.Force || l.Rule != "alone.wait" || !strings.Contains(l.Power, "no answer") || l.Phrase == "" {
+		t.Errorf("recorded as %+v", l)
+	}
+}
+
+func TestPacemakerIsToldOnlyWhereItCannotKnow(t *testing.T) {
+	mute := lone(was(state.EtcdSole), func(s *lonely) { s.pending = 1 })
+	mute.typed(t, "", confirmFlags{phrase: "cp-2 is off"})
+	if mute.told != 2 {
+		t.Errorf("told %d times, want once more after it refused", mute.told)
+	}
+	proved := lone(was(state.EtcdSole), says("On"))
+	proved.typed(t, "", confirmFlags{yes: true})
+	if proved.told != 0 {
+		t.Errorf("told %d times although its BMC says Off", proved.told)
+	}
+}
+
+func TestTheOutcomeCanBeReadByAProgram(t *testing.T) {
+	s := lone(was(state.EtcdSole))
+	code, out, _ := s.typed(t, "", confirmFlags{phrase: "cp-2 is off", output: "json"})
+	var got outcome
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+		t.Fatalf("%d, %v\n%s", code, err, out)
+	}
+	if !got.GoesOn || got.Wrote == nil || got.Decision.Rule != "unproved" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatAPersonReadsIsTheApprovedText(t *testing.T) {
+	var out strings.Builder
+	for _, c := range []struct {
+		title string
+		site  *lonely
+	}{
+		{"the record allows, the peer runs", lone(was(state.EtcdSole), says("On"))},
+		{"the peer may have gone on, its BMC says Off", lone(says("Off"))},
+		{"nothing is proved", lone()},
+		{"two histories", lone(histories, says("On"))},
+		{"the peer lost its disk", lone(emptyPeer, says("On"))},
+		{"a learner", lone(was(state.EtcdLearner), says("Off"))},
+	} {
+		_, text, errs := c.site.typed(t, "", confirmFlags{dryRun: true})
+		out.WriteString("== " + c.title + "\n" + text + errs + "\n")
+	}
+	golden.Check(t, "quorum.txt", []byte(out.String()))
+}
+
+func TestTheCommandLineIsCheckedAtOnce(t *testing.T) {
+	for _, name := range []string{"SUDO_USER", "LOGNAME", "USER"} {
+		t.Setenv(name, "")
+	}
+	f := confirmFlags{watchLimit: -time.Second}
+	err := f.check()
+	if err == nil || !strings.Contains(err.Error(), "--reason") || !strings.Contains(err.Error(), "--timeout") {
+		t.Errorf("%v", err)
+	}
+	t.Setenv("SUDO_USER", "ann")
+	f = confirmFlags{reason: "x"}
+	if err := f.check(); err != nil || f.by != "ann" {
+		t.Errorf("by %q, %v", f.by, err)
+	}
+}
+
+func TestConfirmationsAreKeptForTheirOwnerOnly(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "fencing", "confirmations.jsonl")
+	for range 2 {
+		if err := appendAudit(path, auditLine{Who: "ops"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(b), "\n") != 2 {
+		t.Errorf("%q, %v", b, err)
+	}
+	word := filepath.Join(dir, "confirmation.json")
+	if err := writeConfirmation(word, state.Confirmation{Who: "ops"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, word} {
+		if info, err := os.Stat(p); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", p, info.Mode(), err)
+		}
+	}
+}
