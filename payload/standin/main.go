@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/holdfast/holdfast/payload/standin/inspect"
 	"github.com/holdfast/holdfast/payload/standin/settle"
 	"github.com/holdfast/holdfast/payload/standin/takeover"
 )
@@ -26,10 +27,12 @@ survivor remove that member, and end.
 
 Usage: etcd-standin [-v] < request.json
        etcd-standin settle -data-dir DIR
+       etcd-standin inspect -data-dir DIR
 
 Settle is for an etcd that is down, before it is started again: it writes down
 how far its database proves its log to be committed, and refuses a log that
-lost its end.
+lost its end. Inspect says what lies there, as JSON, and changes nothing; it
+refuses while etcd runs.
 
 The request is JSON on stdin, the result is JSON on stdout. Exit codes: 0 done
 or nothing to do, 2 wrong request, 3 refused, 4 unfinished (run again).
@@ -56,23 +59,26 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	flags.SetOutput(errs)
 	flags.Usage = func() { say(errs, usage); flags.PrintDefaults() }
 	verbose := flags.Bool("v", false, "write the log of etcd's transport to stderr")
-	dir := flags.String("data-dir", "", "etcd's data folder, for settle")
+	dir := flags.String("data-dir", "", "etcd's data folder, for settle and inspect")
 	showVersion := flags.Bool("version", false, "print the version of etcd whose protocol is spoken, and end")
-	settling := len(args) > 0 && args[0] == "settle"
-	if settling {
+	var examine func(dir string, out, errs io.Writer) int
+	if len(args) > 0 {
+		examine = map[string]func(string, io.Writer, io.Writer) int{"settle": settleCopy, "inspect": inspectCopy}[args[0]]
+	}
+	if examine != nil {
 		args = args[1:]
 	}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return takeover.ExitDone
-	case err != nil || flags.NArg() > 0 || settling != (*dir != ""):
+	case err != nil || flags.NArg() > 0 || (examine != nil) != (*dir != ""):
 		say(errs, "etcd-standin: see -help\n")
 		return takeover.ExitUsage
 	case *showVersion:
 		say(out, version.Version+"\n")
 		return takeover.ExitDone
-	case settling:
-		return settleCopy(*dir, out, errs)
+	case examine != nil:
+		return examine(*dir, out, errs)
 	}
 	return takeOver(ctx, in, out, errs, *verbose)
 }
@@ -85,6 +91,19 @@ func settleCopy(dir string, out, errs io.Writer) int {
 		return takeover.ExitRefused
 	}
 	return write(log, takeover.ExitDone, out, errs)
+}
+
+// inspectCopy is `etcd-standin inspect`.
+func inspectCopy(dir string, out, errs io.Writer) int {
+	data, err := inspect.Inspect(dir)
+	if err != nil {
+		say(errs, fmt.Sprintf("etcd-standin: inspect %s: %v\n", dir, err))
+		if errors.Is(err, inspect.ErrRuns) {
+			return takeover.ExitRefused
+		}
+		return takeover.ExitFailed
+	}
+	return write(data, takeover.ExitDone, out, errs)
 }
 
 // takeOver is etcd-standin without a word.

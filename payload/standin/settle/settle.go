@@ -102,12 +102,11 @@ func readApplied(path string) (uint64, func(), error) {
 	}
 	var applied uint64
 	err = db.View(func(tx *bbolt.Tx) error {
-		meta := tx.Bucket([]byte("meta"))
-		if meta == nil {
-			return errors.New("it has no meta bucket")
-		}
-		if v := meta.Get([]byte("consistent_index")); len(v) == 8 {
-			applied = binary.BigEndian.Uint64(v)
+		// A first start that was cut off leaves a database without it.
+		if meta := tx.Bucket([]byte("meta")); meta != nil {
+			if v := meta.Get([]byte("consistent_index")); len(v) == 8 {
+				applied = binary.BigEndian.Uint64(v)
+			}
 		}
 		return nil
 	})
