@@ -1,0 +1,34 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PutSecret merges keys into a Secret, which it creates if there is none.
+// Other keys of it stay.
+func (c *Client) PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return fmt.Errorf("write Secret %s/%s: %w", namespace, name, err)
+	}
+	secrets := c.set.CoreV1().Secrets(namespace)
+	_, err = secrets.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) {
+		_, err = secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Data: data,
+		}, metav1.CreateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write Secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
