@@ -12,6 +12,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newInstall(streams),
 		newRun(streams),
 		newApply(streams),
+		newTwoNode(streams),
 		newVersion(streams),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,42 @@ func Peer(ctx context.Context, name, node string) (value string, found bool, err
 		return "", false, fmt.Errorf("read attribute %s of %s: %w", name, node, err)
 	}
 	return string(plain), true, nil
+}
+
+// Everyone returns a private attribute of all nodes that have it, in one call.
+func Everyone(ctx context.Context, name string) (map[string]string, error) {
+	out, err := attrd(ctx, "--name", name, "--query", "--all")
+	if err != nil && !slices.Contains(noSuchAttribute, host.ExitCode(err)) {
+		return nil, fmt.Errorf("read attribute %s: %w", name, err)
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		node, coded := attributeLine(strings.TrimSpace(line))
+		if coded == "" {
+			continue
+		}
+		plain, err := base64.StdEncoding.DecodeString(coded)
+		if err != nil {
+			return nil, fmt.Errorf("read attribute %s of %s: %w", name, node, err)
+		}
+		values[node] = string(plain)
+	}
+	return values, nil
+}
+
+// attributeLine reads `name="N" host="cp-1" value="V"`; both are empty where the
+// line is none.
+func attributeLine(line string) (node, value string) {
+	_, rest, ok := strings.Cut(line, ` host="`)
+	if !ok {
+		return "", ""
+	}
+	node, rest, _ = strings.Cut(rest, `" value="`)
+	value, ok = strings.CutSuffix(rest, `"`)
+	if !ok {
+		return "", ""
+	}
+	return node, value
 }
 
 func attrd(ctx context.Context, args ...string) ([]byte, error) {

@@ -156,10 +156,16 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 	if st.found && st.ring == ring && time.Since(st.at) < st.keeper.listenEvery() {
 		return st.last, true, nil
 	}
-	text, found, err := pacemaker.Peer(ctx, attribute, peer)
-	if err != nil || !found {
+	values, err := pacemaker.Everyone(ctx, attribute)
+	if err != nil {
 		st.found = false
 		return state.EtcdStatement{}, false, err
+	}
+	st.keeper.heardSelf(values[st.keeper.Observer.Host])
+	text, found := values[peer]
+	if !found {
+		st.found = false
+		return state.EtcdStatement{}, false, nil
 	}
 	var got state.EtcdStatement
 	if err := json.Unmarshal([]byte(text), &got); err != nil {

@@ -76,8 +76,8 @@ type Keeper struct {
 	lastMove  time.Duration // when something last changed
 	failures  int
 	serial    uint64
-	published string
-	heardAt   time.Duration
+	published string // without its number
+	numbered  string // as it was sent
 }
 
 // Start prepares a keeper that is wanted to do wish.
@@ -232,12 +232,20 @@ func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
 	if err != nil {
 		return err
 	}
+	k.published, k.numbered = "", ""
 	if err := k.Publish(ctx, string(numbered)); err != nil {
-		k.published = ""
 		return fmt.Errorf("tell the peer: %w", err)
 	}
-	k.published, k.lastMove = string(text), s.Uptime
+	k.published, k.numbered, k.lastMove = string(text), string(numbered), s.Uptime
 	return nil
+}
+
+// heardSelf takes what Pacemaker holds as this host's statement. One that was
+// lost, as when Pacemaker was restarted, is told again.
+func (k *Keeper) heardSelf(statement string) {
+	if statement != k.numbered {
+		k.published = ""
+	}
 }
 
 // tell makes the report of a round known.

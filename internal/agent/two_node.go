@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/command"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+)
+
+// twoNodeFlags are the flags of every step of `holdfast-agent two-node`.
+type twoNodeFlags struct {
+	input  string
+	dryRun bool
+	wait   time.Duration
+}
+
+// twoNodeSteps says what each step does.
+var twoNodeSteps = map[decide.Step]string{
+	decide.Auth:     "Have the pcsd of both hosts know each other by the cluster's token",
+	decide.Fencing:  "Try the peer's BMC from here and store its device",
+	decide.Setup:    "Make the Corosync cluster and Pacemaker's configuration, for both hosts",
+	decide.Manifest: "Write the manifest that this host's etcd is run from",
+	decide.HandOver: "Take this host's etcd from kubelet, once both hosts are ready for it",
+	decide.Finish:   "Leave the start of kubelet and etcd at boot to Pacemaker",
+}
+
+func newTwoNode(streams command.Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "two-node",
+		Short: "Put kubelet and etcd of two control planes under Pacemaker, step by step",
+		Long: `Put kubelet and etcd of two control planes under Pacemaker. The operator of the
+cluster runs the steps as Jobs, in the order in which they are listed here by
+their numbers; a person may run them on the hosts as root.
+
+Each step reads JSON from the standard input: the cluster, its two nodes, this
+host's name, and the secrets that the step needs. A step that was done has
+nothing to do; one that was cut off goes on. What is not Holdfast's in
+Pacemaker's configuration is never changed or deleted.`,
+		Example: `  holdfast-agent two-node setup --dry-run < input.json
+
+  an input:
+  {"cluster": "site-1", "self": "cp-1", "token": "...",
+   "nodes": [{"name": "cp-1", "address": "10.0.0.11"}, {"name": "cp-2", "address": "10.0.0.12"}],
+   "fencing": [{"target": "cp-1", "address": "https://10.1.0.11/redfish/v1/Systems/1", "username": "...", "password": "..."},
+               {"target": "cp-2", "address": "https://10.1.0.12/redfish/v1/Systems/1", "username": "...", "password": "..."}]}`,
+	}
+	for i, step := range twonode.Steps() {
+		cmd.AddCommand(newTwoNodeStep(streams, step, i+1))
+	}
+	return cmd
+}
+
+func newTwoNodeStep(streams command.Streams, step decide.Step, number int) *cobra.Command {
+	var flags twoNodeFlags
+	cmd := &cobra.Command{
+		Use:   string(step),
+		Short: fmt.Sprintf("%d. %s", number, twoNodeSteps[step]),
+		Example: fmt.Sprintf(`  # show what would be done
+  holdfast-agent two-node %[1]s --dry-run < input.json
+
+  holdfast-agent two-node %[1]s --input /root/input.json`, step),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runTwoNode(cmd.Context(), streams, step, flags)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.input, "input", "-", "file with the step's input, - for the standard input; it holds secrets")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be done and do nothing")
+	f.DurationVar(&flags.wait, "wait", twonode.DefaultWait, "how long to wait for what others have to do")
+	return cmd
+}
+
+func runTwoNode(ctx context.Context, streams command.Streams, step decide.Step, flags twoNodeFlags) error {
+	if os.Geteuid() != 0 {
+		return &command.UsageError{Err: errors.New("two-node changes this host: run it as root")}
+	}
+	in, err := readTwoNode(streams.In, flags.input, step)
+	if err != nil {
+		return &command.UsageError{Err: err}
+	}
+	h := twonode.NewHost(streams.Out)
+	h.DryRun, h.Wait = flags.dryRun, flags.wait
+	return h.Do(ctx, step, in)
+}
+
+func readTwoNode(stdin io.Reader, source string, step decide.Step) (in decide.Input, err error) {
+	if source == "-" {
+		return twonode.ReadInput(stdin, step)
+	}
+	file, err := os.Open(source)
+	if err != nil {
+		return in, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return twonode.ReadInput(file, step)
+}

@@ -1,0 +1,138 @@
+package twonode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/podman"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// DefaultWait is how long a step waits for what others have to do.
+const DefaultWait = 3 * time.Minute
+
+// poll is how often a step looks while it waits.
+const poll = time.Second
+
+// Host is everything that the steps touch.
+type Host struct {
+	// Root is before every path; empty on a living host.
+	Root string
+	// DryRun shows what would be done and does nothing.
+	DryRun bool
+	// Out is told of each thing that is done, one line each.
+	Out io.Writer
+	// Wait bounds each waiting of a step.
+	Wait time.Duration
+
+	Run   func(context.Context, host.Cmd) ([]byte, error)
+	Sleep func(context.Context, time.Duration) error
+	// Status asks Pacemaker.
+	Status func(context.Context) (pacemaker.Status, error)
+	// TestDevice tries a BMC without changing anything.
+	TestDevice func(context.Context, state.FencingDevice) error
+	// Report asks the agent of etcd, Container podman.
+	Report    func(context.Context) (state.EtcdReport, error)
+	Container func(context.Context) (podman.Process, error)
+}
+
+// NewHost returns the host that this process runs on.
+func NewHost(out io.Writer) *Host {
+	return &Host{
+		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Status: pacemaker.Look, Container: podman.State,
+		TestDevice: func(ctx context.Context, dev state.FencingDevice) error { return fence.TestDevice(ctx, dev).Err() },
+		Report: func(ctx context.Context) (state.EtcdReport, error) {
+			return explain.Ask(ctx, state.EtcdSocketPath)
+		},
+	}
+}
+
+func (h *Host) path(p string) string { return filepath.Join("/", h.Root, p) }
+
+func (h *Host) say(format string, args ...any) { _, _ = fmt.Fprintf(h.Out, format+"\n", args...) }
+
+// do runs a command that changes something.
+func (h *Host) do(ctx context.Context, why string, c host.Cmd) error {
+	h.say("%s    # %s", c, why)
+	if h.DryRun {
+		return nil
+	}
+	_, err := h.Run(ctx, c)
+	return err
+}
+
+// write writes a file unless it is so already.
+func (h *Host) write(path string, data []byte, mode fs.FileMode) error {
+	have, err := os.ReadFile(h.path(path))
+	info, errStat := os.Lstat(h.path(path))
+	if err == nil && errStat == nil && string(have) == string(data) && info.Mode().Perm() == mode {
+		return nil
+	}
+	h.say("write %s (mode %04o)", path, mode)
+	if h.DryRun {
+		return nil
+	}
+	return host.WriteFileAtomic(h.path(path), data, mode)
+}
+
+// read reads a file; none is nothing.
+func (h *Host) read(path string) ([]byte, error) {
+	data, err := os.ReadFile(h.path(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// until looks until what it waits for is so. look says what is missing, or
+// nothing; its error is a reason to look again, and is told at the end.
+func (h *Host) until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
+	if h.DryRun {
+		h.say("wait until %s", what)
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Wait, errors.New("not so in "+h.Wait.String()))
+	defer cancel()
+	said := ""
+	for {
+		missing, err := look(ctx)
+		if missing == "" && err == nil {
+			return nil
+		}
+		now := reason(missing, err)
+		if now != said && ctx.Err() == nil {
+			h.say("waiting until %s: %s", what, now)
+			said = now
+		}
+		if sleep := h.Sleep(ctx, poll); sleep != nil {
+			return fmt.Errorf("wait until %s: %s: %w", what, said, sleep)
+		}
+	}
+}
+
+func reason(missing string, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return missing
+}
+
+// hidden is an error whose words hold no secret.
+type hidden struct {
+	err  error
+	hide *strings.Replacer
+}
+
+func (h *hidden) Error() string { return h.hide.Replace(h.err.Error()) }
+func (h *hidden) Unwrap() error { return h.err }

@@ -1,0 +1,175 @@
+package twonode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// work is where the CIB is changed before it is pushed.
+const work = "/run/holdfast/two-node"
+
+// pushes is how often a push is tried: somebody else may change the CIB
+// between reading and pushing.
+const pushes = 3
+
+// setup makes the cluster and its configuration, from one host for both.
+func (h *Host) setup(ctx context.Context, in twonode.Input) error {
+	want := twonode.Wanted(in)
+	if err := h.join(ctx, want.Corosync); err != nil {
+		return err
+	}
+	if err := h.start(ctx, in); err != nil {
+		return err
+	}
+	if err := h.configure(ctx, want); err != nil {
+		return err
+	}
+	return h.until(ctx, "kubelet, etcd and the fence devices run", func(ctx context.Context) (string, error) {
+		s, err := h.Status(ctx)
+		return strings.Join(s.Missing(placement(want)), "; "), err
+	})
+}
+
+// placement says where each resource runs when all is well.
+func placement(want twonode.Config) map[string][]string {
+	out := map[string][]string{}
+	for _, r := range want.Resources {
+		for _, n := range want.Corosync.Nodes {
+			if r.ID != twonode.DeviceOf(n.Name) {
+				out[r.ID] = append(out[r.ID], n.Name)
+			}
+		}
+	}
+	return out
+}
+
+// join makes the Corosync cluster, or brings its settings up to date.
+func (h *Host) join(ctx context.Context, want twonode.Corosync) error {
+	have, err := h.corosync()
+	if err != nil {
+		return err
+	}
+	steps, err := twonode.CorosyncSteps(have, want)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		err := h.do(ctx, s.Why, host.Command("pcs", s.Args...))
+		if err != nil && have.Name == "" && interrupted(err) {
+			err = h.do(ctx, "an earlier setup was cut off", host.Command("pcs", append(s.Args, "--force")...))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interrupted reports whether pcs refuses to set up a cluster because a host
+// has files of one and runs none: an earlier setup of this cluster was cut
+// off. Neither host is in somebody else's, or its step auth had refused.
+func interrupted(err error) bool {
+	words := err.Error()
+	return strings.Contains(words, "cluster configuration files have been found") &&
+		!strings.Contains(words, "services are running") && !strings.Contains(words, "services are found to be running")
+}
+
+// start starts the cluster on both hosts, and waits until they see each other.
+func (h *Host) start(ctx context.Context, in twonode.Input) error {
+	both := func(ctx context.Context) (string, error) {
+		s, err := h.Status(ctx)
+		if err != nil {
+			return "", err
+		}
+		var absent []string
+		for _, n := range in.Nodes {
+			if !slices.Contains(s.Online, n.Name) {
+				absent = append(absent, n.Name+" is not online in Pacemaker")
+			}
+		}
+		return strings.Join(absent, "; "), nil
+	}
+	if missing, err := both(ctx); missing == "" && err == nil {
+		return nil
+	}
+	if err := h.do(ctx, "both hosts are needed for what follows", host.Command("pcs", "cluster", "start", "--all")); err != nil {
+		return err
+	}
+	return h.until(ctx, "both hosts are online in Pacemaker", both)
+}
+
+// configure brings Pacemaker's configuration to the wanted one, all of it at
+// once: half of it must not be acted on, and a step that is cut off leaves
+// nothing half done.
+func (h *Host) configure(ctx context.Context, want twonode.Config) error {
+	var last error
+	for range pushes {
+		steps, cib, err := h.steps(ctx, want)
+		if err != nil || len(steps) == 0 {
+			return err
+		}
+		if h.DryRun {
+			for _, s := range steps {
+				h.say("%s    # %s", host.Command("pcs", s.Args...), s.Why)
+			}
+			return nil
+		}
+		if last = h.push(ctx, steps, cib); last != nil && ctx.Err() != nil {
+			return last
+		}
+	}
+	steps, _, err := h.steps(ctx, want)
+	switch {
+	case err != nil:
+		return err
+	case len(steps) == 0:
+		return nil
+	case last != nil:
+		return last
+	}
+	return fmt.Errorf("the configuration was pushed and is not what it should be: pcs %s", strings.Join(steps[0].Args, " "))
+}
+
+// steps returns what is to be done to the CIB, and the CIB.
+func (h *Host) steps(ctx context.Context, want twonode.Config) ([]twonode.Command, []byte, error) {
+	cib, err := h.Run(ctx, host.Command("cibadmin", "--query"))
+	switch {
+	case err == nil:
+	case h.DryRun: // the cluster does not run yet
+		cib = []byte("<cib/>")
+	default:
+		return nil, nil, err
+	}
+	have, err := twonode.ParseCIB(cib)
+	if err != nil {
+		return nil, nil, err
+	}
+	steps, err := twonode.Steps(have, want)
+	return steps, cib, err
+}
+
+// push makes the changes in a copy of the CIB and has Pacemaker take the
+// difference.
+func (h *Host) push(ctx context.Context, steps []twonode.Command, cib []byte) (err error) {
+	before, after := filepath.Join(h.path(work), "before.xml"), filepath.Join(h.path(work), "after.xml")
+	for _, path := range []string{before, after} {
+		if err := host.WriteFileAtomic(path, cib, 0o600); err != nil {
+			return err
+		}
+	}
+	defer func() { err = errors.Join(err, os.Remove(before), os.Remove(after)) }()
+	for _, s := range steps {
+		if err := h.do(ctx, s.Why, host.Command("pcs", append([]string{"-f", after}, s.Args...)...)); err != nil {
+			return err
+		}
+	}
+	return h.do(ctx, "Pacemaker takes all of it at once", host.Command("pcs", "cluster", "cib-push", after, "diff-against="+before))
+}

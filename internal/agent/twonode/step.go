@@ -1,0 +1,67 @@
+package twonode
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+)
+
+// Steps are the steps in their order.
+func Steps() []twonode.Step {
+	return []twonode.Step{twonode.Auth, twonode.Fencing, twonode.Setup, twonode.Manifest, twonode.HandOver, twonode.Finish}
+}
+
+// ReadInput reads and checks the input of a step. Its errors quote no secret.
+func ReadInput(in io.Reader, step twonode.Step) (twonode.Input, error) {
+	var input twonode.Input
+	d := json.NewDecoder(in)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&input); err != nil {
+		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return input, fmt.Errorf("read input: %s is a %s", t.Field, t.Value)
+		}
+		return input, fmt.Errorf("read input: it is not the JSON of a step: %w", err)
+	}
+	if err := input.Validate(step); err != nil {
+		return input, fmt.Errorf("input of %s:\n%w", step, err)
+	}
+	return input, nil
+}
+
+// Do carries a step out. Its error holds no secret of the input.
+func (h *Host) Do(ctx context.Context, step twonode.Step, in twonode.Input) error {
+	do := map[twonode.Step]func(context.Context, twonode.Input) error{
+		twonode.Auth: h.auth, twonode.Fencing: h.fencing, twonode.Setup: h.setup,
+		twonode.Manifest: h.manifest, twonode.HandOver: h.handOver, twonode.Finish: h.finish,
+	}[step]
+	if do == nil {
+		return fmt.Errorf("there is no step %q", step)
+	}
+	if err := do(ctx, in); err != nil {
+		return &hidden{fmt.Errorf("%s: %w", step, err), hiding(in)}
+	}
+	return nil
+}
+
+// hiding replaces the secrets of an input, as they are and as pcs stores them.
+func hiding(in twonode.Input) *strings.Replacer {
+	secrets := []string{in.Token, encoded(in.Token)}
+	for _, d := range in.Fencing {
+		secrets = append(secrets, d.Password)
+	}
+	var pairs []string
+	for _, s := range secrets {
+		if s != "" {
+			pairs = append(pairs, s, "***")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func encoded(token string) string { return base64.StdEncoding.EncodeToString([]byte(token)) }
