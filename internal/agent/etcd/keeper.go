@@ -252,7 +252,7 @@ func (k *Keeper) heardSelf(statement string) {
 func (k *Keeper) tell(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict, err error) {
 	r := state.EtcdReport{
 		Wish: w.Wish, Snapshot: s, Verdict: v, At: s.Now, Since: s.Uptime - k.ruleSince,
-		Down: k.Observer.Down(s), StandIn: k.StandInResult(),
+		Down: min(k.Observer.Down(s), s.Uptime-w.At), StandIn: k.StandInResult(),
 	}
 	if err != nil {
 		r.Problem = err.Error()

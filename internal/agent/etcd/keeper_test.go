@@ -246,3 +246,25 @@ func TestAStopIsWaitedFor(t *testing.T) {
 		t.Errorf("did %q: a host whose peer is gone stops as it is", w.did)
 	}
 }
+
+func TestAMonitorRightAfterAStartKnowsOfIt(t *testing.T) {
+	w := &world{record: pairRecord(), leader: 0xb}
+	k := newKeeper(t, w, state.EtcdNotAsked)
+	meet(k) // and the peer has not spoken: etcd has to wait
+	w.clock = time.Hour
+	k.turn(t.Context())
+	d := &daemon{Options: Options{Now: k.Observer.Now}, keeper: k}
+	if a := d.monitor(); a.Code != 7 {
+		t.Errorf("before: %+v", a)
+	}
+	if err := k.Ask(state.EtcdStarted); err != nil {
+		t.Fatal(err)
+	}
+	if a := d.monitor(); a.Code != 0 {
+		t.Errorf("before the next look: %+v", a)
+	}
+	k.turn(t.Context())
+	if a := d.monitor(); a.Code != 0 {
+		t.Errorf("etcd was not asked for until now, so its being down is no failure: %+v", a)
+	}
+}

@@ -56,6 +56,9 @@ func (d *daemon) report() state.EtcdReport {
 
 func (d *daemon) monitor() podmanetcd.Answer {
 	r := d.report()
+	if d.keeper != nil {
+		r.Wish = d.keeper.Wish().Wish // it may be newer than the last look
+	}
 	if age := d.Now().Sub(r.At); d.keeper != nil && r.Wish == state.EtcdStarted && age > stuckAfter {
 		// A healthy etcd is not restarted because its keeper hangs.
 		return podmanetcd.Answer{Code: podmanetcd.Success, Reason: fmt.Sprintf("the daemon has not looked for %s", age.Round(time.Second))}
