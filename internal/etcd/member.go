@@ -31,7 +31,8 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (state.MemberID
 	if err == nil {
 		return state.MemberID(added.Member.ID), nil
 	}
-	if !is(err, rpctypes.ErrPeerURLExist) {
+	// The id is made of the URL and the time: it may exist before the URL does.
+	if !is(err, rpctypes.ErrPeerURLExist) && !is(err, rpctypes.ErrMemberExist) {
 		return 0, said("add a learner at "+peerURL, err)
 	}
 	list, err := client.MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
