@@ -43,7 +43,7 @@ func properties() []Setting {
 	return []Setting{
 		{"stonith-enabled", "true", "the protocol of etcd rests on it"},
 		{"stonith-action", "reboot", "a fenced host comes back by itself"},
-		{"stonith-timeout", "150s", "covers the fence delay of 20 s and a BMC that takes 30 s for each of its answers"},
+		{"stonith-timeout", "120s", "covers the fence delay of 20 s, a minute for the BMC and the rest of the agent"},
 		{"startup-fencing", "true", "a peer that was never seen may be running"},
 		{"concurrent-fencing", "true", "no fence waits for another one"},
 		{"no-quorum-policy", "stop", "without quorum a host has booted and not seen its peer: it runs nothing"},
@@ -60,23 +60,24 @@ func device(node string) Resource {
 		ID: DeviceOf(node), Agent: fence + ":" + FenceAgent,
 		Parameters: []Setting{
 			{"plug", node, "names the agent's file"},
+			{"power_timeout", "60", "a BMC may take so long to cut the power; with the delay and ten seconds to switch on again it is below stonith-timeout"},
 			{"pcmk_host_list", node, "it switches this node"},
 			{"pcmk_host_check", "static-list", "and no other: the BMC is not asked for a list"},
 			{"pcmk_delay_base", "0s", "the delay is the agent's own, which ends it early for a host that is off"},
 			{"pcmk_action_limit", "-1", "a fence does not wait for a monitor of a slow BMC"},
-			{"pcmk_reboot_timeout", "150s", "as stonith-timeout"},
-			{"pcmk_off_timeout", "150s", "as stonith-timeout"},
-			{"pcmk_monitor_timeout", "45s", "a BMC may take 30 s to answer"},
-			{"pcmk_status_timeout", "45s", "a BMC may take 30 s to answer"},
+			{"pcmk_reboot_timeout", "120s", "as stonith-timeout"},
+			{"pcmk_off_timeout", "120s", "as stonith-timeout"},
+			{"pcmk_monitor_timeout", "30s", "a call of the BMC ends after ten"},
+			{"pcmk_status_timeout", "30s", "a call of the BMC ends after ten"},
 		},
 		Meta: []Setting{
 			{"migration-threshold", "3", "a BMC that refuses at once must not be asked in a loop"},
 			{"failure-timeout", "60s", "but again after a minute; a device that failed fences nevertheless"},
 		},
 		Operations: []Operation{
-			{"start", []Setting{{"timeout", "60s", "a BMC may take 30 s to answer"}}},
+			{"start", []Setting{{"timeout", "40s", "longer than pcmk_monitor_timeout, whose words say more"}}},
 			{"stop", []Setting{{"timeout", "20s", "nothing is asked"}}},
-			{"monitor", []Setting{{"interval", "60s", "how soon a wrong password is noticed"}, {"timeout", "60s", "a BMC may take 30 s to answer"}}},
+			{"monitor", []Setting{{"interval", "60s", "how soon a wrong password is noticed"}, {"timeout", "40s", "longer than pcmk_monitor_timeout, whose words say more"}}},
 		},
 	}
 }

@@ -1,0 +1,155 @@
+package twonode
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Command is one call of pcs.
+type Command struct {
+	// Args follow the program's name. They hold no secret.
+	Args []string
+	// Why is the reason, for a person.
+	Why string
+}
+
+// CorosyncSteps returns the commands that make the cluster what is wanted,
+// before Pacemaker's configuration is looked at. It is an error where the
+// hosts are in another cluster, or in this one with other hosts.
+func CorosyncSteps(have, want Corosync) ([]Command, error) {
+	if have.Name == "" {
+		return []Command{setup(want)}, nil
+	}
+	if err := have.check(want); err != nil {
+		return nil, err
+	}
+	if differ := missing(have.Totem, want.Totem); len(differ) > 0 {
+		return []Command{{
+			Args: append([]string{"cluster", "config", "update", "totem"}, words(differ)...),
+			Why:  reasons(differ),
+		}}, nil
+	}
+	return nil, nil
+}
+
+// setup makes a cluster of hosts that are in none. pcs refuses hosts that are
+// in one already.
+func setup(c Corosync) Command {
+	args := []string{"cluster", "setup", c.Name}
+	for _, n := range c.Nodes {
+		args = append(args, n.Name, "addr="+n.Address)
+	}
+	args = append(args, "transport", "knet", "totem")
+	return Command{Args: append(args, words(c.Totem)...), Why: "the hosts are in no cluster yet: " + reasons(c.Totem)}
+}
+
+// check returns an error where the cluster that is there cannot be made the
+// wanted one without taking something from somebody.
+func (c Corosync) check(want Corosync) error {
+	switch {
+	case c.Name != want.Name:
+		return fmt.Errorf("this host is in the Corosync cluster %q, not in %q: if that cluster is not needed any more, "+
+			"run 'pcs cluster destroy' on the host; nothing was changed", c.Name, want.Name)
+	case !sameNodes(c.Nodes, want.Nodes):
+		return fmt.Errorf("the Corosync cluster %q consists of %s, not of %s: replace a node with 'holdfast node replace'; nothing was changed",
+			c.Name, listNodes(c.Nodes), listNodes(want.Nodes))
+	case !c.TwoNode || c.WaitsNot:
+		return errors.New("corosync.conf lacks two_node: 1, or has wait_for_all: 0: a host that boots alone would start everything and fence its peer; " +
+			"set both back with the cluster stopped ('pcs cluster stop --all', 'pcs quorum update wait_for_all=1'); nothing was changed")
+	default:
+		return nil
+	}
+}
+
+func sameNodes(a, b []Node) bool {
+	sorted := func(nodes []Node) []Node { return Input{Nodes: nodes}.byName() }
+	return slices.Equal(sorted(a), sorted(b))
+}
+
+func listNodes(nodes []Node) string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.Name+" ("+n.Address+")")
+	}
+	return strings.Join(out, " and ")
+}
+
+// Steps returns the commands that bring Pacemaker's configuration to the
+// wanted one, none where it is so already. They add and they change what is
+// Holdfast's, and never take away or change what is not. All mistakes of what
+// is there come in one error.
+func Steps(have, want Config) ([]Command, error) {
+	var out []Command
+	if differ := missing(have.Properties, want.Properties); len(differ) > 0 {
+		out = append(out, Command{Args: append([]string{"property", "set"}, words(differ)...), Why: reasons(differ)})
+	}
+	var bad []error
+	for _, r := range want.Resources {
+		cmds, err := r.steps(have.Resources)
+		out, bad = append(out, cmds...), append(bad, err)
+	}
+	for _, c := range want.Constraints {
+		cmds, err := c.steps(have.Constraints)
+		out, bad = append(out, cmds...), append(bad, err)
+	}
+	return out, errors.Join(bad...)
+}
+
+func (c Constraint) steps(have []Constraint) ([]Command, error) {
+	i := slices.IndexFunc(have, func(h Constraint) bool { return h.ID == c.ID })
+	if i < 0 {
+		return []Command{c.create()}, nil
+	}
+	differ := missing(have[i].Settings, c.Settings)
+	switch {
+	case have[i].Kind != c.Kind:
+		return nil, fmt.Errorf("constraint %s is a %s, not a %s: rename or remove it", c.ID, have[i].Kind, c.Kind)
+	case len(differ) == 0 && !have[i].contradicts(c):
+		return nil, nil
+	}
+	remove := Command{Args: []string{"constraint", "delete", c.ID}, Why: "Holdfast's own constraint was changed"}
+	return []Command{remove, c.create()}, nil
+}
+
+// contradicts reports whether a constraint has a setting that would change
+// the meaning of the wanted one: symmetrical, say, or a rule's score.
+func (c Constraint) contradicts(want Constraint) bool {
+	return slices.ContainsFunc(c.Settings, func(s Setting) bool {
+		_, wanted := value(want.Settings, s.Name)
+		return !wanted
+	})
+}
+
+func (c Constraint) create() Command {
+	v := func(name string) string { s, _ := value(c.Settings, name); return s }
+	var args []string
+	switch c.Kind {
+	case Order:
+		args = []string{"constraint", "order", v("first-action"), v("first"), "then", v("then-action"), v("then"), "kind=" + v("kind"), "id=" + c.ID}
+	case Colocation:
+		args = []string{"constraint", "colocation", "add", v("rsc"), "with", v("with-rsc"), "score=" + v("score"), "id=" + c.ID}
+	case Location:
+		args = []string{"constraint", "location", "add", c.ID, v("rsc"), v("node"), v("score")}
+	}
+	// A person's constraint between the same resources would make pcs refuse.
+	return Command{Args: append(args, "--force"), Why: c.Why}
+}
+
+// words are settings as pcs takes them.
+func words(settings []Setting) []string {
+	var out []string
+	for _, s := range settings {
+		out = append(out, s.Name+"="+s.Value)
+	}
+	return out
+}
+
+func reasons(settings []Setting) string {
+	var out []string
+	for _, s := range settings {
+		out = append(out, s.Name+": "+s.Why)
+	}
+	return strings.Join(out, "; ")
+}
