@@ -24,7 +24,7 @@ type Config struct {
 	// PeerURL is the local member's, with the node's address. etcd answers there
 	// also while it waits for a leader, and as a learner.
 	PeerURL string
-	// MetricsURL answers then too; empty: http://127.0.0.1:2381.
+	// MetricsURL answers then too; empty: port 2381 beside ClientURL.
 	MetricsURL string
 	// Identity is what clients show; empty: kubeadm's health check's.
 	Identity Identity
@@ -39,8 +39,8 @@ func (c Config) complete() Config {
 	if c.ClientURL == "" {
 		c.ClientURL = "https://127.0.0.1:2379"
 	}
-	if c.MetricsURL == "" {
-		c.MetricsURL = "http://127.0.0.1:2381"
+	if u, err := url.Parse(c.ClientURL); err == nil && c.MetricsURL == "" {
+		c.MetricsURL = "http://" + net.JoinHostPort(u.Hostname(), "2381")
 	}
 	if c.Identity == (Identity{}) {
 		c.Identity = Identity{CA: pki + "ca.crt", Cert: pki + "healthcheck-client.crt", Key: pki + "healthcheck-client.key"}

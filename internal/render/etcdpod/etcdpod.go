@@ -28,10 +28,6 @@ const (
 	CertsDir = "/etc/kubernetes/pki/etcd"
 )
 
-// MetricsURL is where etcd tells its health, on its own host alone. It answers
-// also while etcd waits for a leader.
-const MetricsURL = "http://127.0.0.1:2381"
-
 // authorities is the annotation that holds a hash of the authorities' bundle:
 // etcd reads that file only when it starts.
 const authorities = "holdfast.internal/etcd-ca-sha256"
@@ -134,8 +130,8 @@ func (s Spec) flags(self Node) []string {
 		"--initial-advertise-peer-urls=" + PeerURL(self.Address),
 		"--listen-peer-urls=" + PeerURL(self.Address),
 		"--advertise-client-urls=" + ClientURL(self.Address),
-		"--listen-client-urls=" + strings.Join(clientURLs(self.Address), ","),
-		"--listen-metrics-urls=" + MetricsURL,
+		"--listen-client-urls=" + strings.Join(append(local("https", 2379, self.Address), ClientURL(self.Address)), ","),
+		"--listen-metrics-urls=" + strings.Join(local("http", 2381, self.Address), ","),
 		"--client-cert-auth=true",
 		"--trusted-ca-file=" + CertsDir + "/ca.crt",
 		"--cert-file=" + CertsDir + "/server.crt",
@@ -157,23 +153,28 @@ func (s Spec) members() string {
 }
 
 // PeerURL is where a member's peer finds it, ClientURL where clients do.
-func PeerURL(a netip.Addr) string   { return url(a, 2380) }
-func ClientURL(a netip.Addr) string { return url(a, 2379) }
+func PeerURL(a netip.Addr) string   { return url("https", a, 2380) }
+func ClientURL(a netip.Addr) string { return url("https", a, 2379) }
 
-// LocalURL is where clients on the host itself find etcd, kubeadm's too: its
-// API server on a host with an IPv6 address asks ::1.
-func LocalURL(a netip.Addr) string {
-	if a.Is6() && !a.Is4In6() {
-		return url(netip.IPv6Loopback(), 2379)
+// LocalURL is where clients on the host itself find etcd. It is where kubeadm's
+// API server asks, which is ::1 on a host with an IPv6 address.
+func LocalURL(a netip.Addr) string { return url("https", loopback(a), 2379) }
+
+func loopback(a netip.Addr) netip.Addr {
+	if a.Unmap().Is6() {
+		return netip.IPv6Loopback()
 	}
-	return url(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 2379)
+	return loopback4
 }
 
-func clientURLs(a netip.Addr) []string {
-	v4 := LocalURL(netip.AddrFrom4([4]byte{}))
-	return slices.Compact([]string{v4, LocalURL(a), ClientURL(a)})
+var loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// local are the addresses of the host alone: 127.0.0.1 on every host, so that a
+// person need not know the family.
+func local(scheme string, port uint16, a netip.Addr) []string {
+	return slices.Compact([]string{url(scheme, loopback4, port), url(scheme, loopback(a), port)})
 }
 
-func url(a netip.Addr, port uint16) string {
-	return "https://" + netip.AddrPortFrom(a.Unmap(), port).String()
+func url(scheme string, a netip.Addr, port uint16) string {
+	return scheme + "://" + netip.AddrPortFrom(a.Unmap(), port).String()
 }
