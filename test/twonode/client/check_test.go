@@ -144,6 +144,23 @@ func TestAGapIsTheLongestTimeWithoutAWriteSinceTheFault(t *testing.T) {
 	}
 }
 
+func TestAnOutageIsTheFirstLongGapAfterTheFault(t *testing.T) {
+	var h History
+	ms := time.Millisecond
+	for _, at := range []int{0, 100, 400, 500, 600, 900, 1000, 2000} {
+		h.Ops = append(h.Ops, Op{Kind: Write, Endpoint: "a", Outcome: OK, End: time.Duration(at) * ms})
+	}
+	if got, want := h.Outage("a", 450*ms, 2100*ms, 200*ms), (Gap{Length: 300 * ms, From: 600 * ms, Until: 900 * ms}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := h.Outage("a", 450*ms, 2100*ms, 1200*ms); got != (Gap{}) {
+		t.Errorf("got %+v where there was none", got)
+	}
+	if got := h.Outage("a", 2000*ms, 9000*ms, 1200*ms); !got.Open {
+		t.Errorf("got %+v, want one that does not end", got)
+	}
+}
+
 func TestAHistoryIsKeptAsDataAndAsAPicture(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "artefact")
 	if err := Save(dir, sound()); err != nil {

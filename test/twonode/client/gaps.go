@@ -28,3 +28,17 @@ func (h History) Gap(endpoint string, from, end time.Duration) Gap {
 	longest.Open = longest.Until == end && longest.Length > 0
 	return longest
 }
+
+// Outage returns the first time without an acknowledged write of at least a
+// length that reaches beyond a moment: what the fault of that moment cost,
+// whatever came later. Without one it is zero.
+func (h History) Outage(endpoint string, from, end, least time.Duration) Gap {
+	last := time.Duration(0)
+	for _, at := range append(h.acks(endpoint), end) {
+		if at > from && at-last >= least {
+			return Gap{Length: at - last, From: last, Until: at, Open: at == end}
+		}
+		last = at
+	}
+	return Gap{}
+}

@@ -1,0 +1,105 @@
+package twonode_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/lab"
+)
+
+// TestBMCThatCannotProve cuts a host's power while its BMC gives no proof. No
+// host goes on without one; with it, the waiting one goes on by itself.
+func TestBMCThatCannotProve(t *testing.T) {
+	for _, q := range []struct{ name, quirk, value string }{
+		{"wrong password", "auth-status", "401"},
+		{"mute", "mute", ""},
+		{"says PoweringOff for ever", "says", "PoweringOff"},
+		{"says nothing of the power", "says", "null"},
+	} {
+		scenario(t, "BMC: "+q.name, 1, func(tr *trial) {
+			lost := "cp-2"
+			tr.survivor = tr.other(lost)
+			tr.quirk(lost, q.quirk, q.value)
+			tr.fault(lab.Fault{Kind: lab.FaultPowerCut, Host: lost})
+			tr.waits(tr.survivor, 45*time.Second)
+			r, err := tr.report(tr.Context(), tr.survivor)
+			if err != nil {
+				tr.Error(err)
+			}
+			tr.Logf("it says: %s: %s %s", r.Verdict.Action, r.Verdict.Reason, r.Verdict.Next)
+			tr.mend(lost, lab.FaultBMC)
+			tr.writable(tr.survivor, 4*time.Minute)
+			tr.sameProcess(tr.survivor)
+			tr.comesBack(lost)
+			tr.healthyAgain()
+			tr.fenced(1)
+		})
+	}
+}
+
+// TestBMCThatDoesNotAct freezes a host, so that it lives and says nothing,
+// while its BMC does not switch it off.
+func TestBMCThatDoesNotAct(t *testing.T) {
+	for _, q := range []struct{ name, quirk, value string }{
+		{"202 and nothing happens", "accept-and-ignore", ""},
+		{"PoweringOff that sticks", "powering-off-sticks", ""},
+	} {
+		scenario(t, "BMC: "+q.name, 1, func(tr *trial) {
+			lost := "cp-2"
+			tr.survivor = tr.other(lost)
+			tr.quirk(lost, q.quirk, q.value)
+			tr.fault(lab.Fault{Kind: lab.FaultProcessStop, Host: lost, Process: "corosync"})
+			tr.waits(tr.survivor, 60*time.Second)
+			tr.mend(lost, lab.FaultBMC)
+			tr.writable(tr.survivor, 4*time.Minute)
+			tr.sameProcess(tr.survivor)
+			tr.healthyAgain()
+			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+				tr.Error(err)
+			}
+		})
+	}
+}
+
+// TestBMCThatIsSlow expects that the cluster goes on once there is a proof,
+// however late.
+func TestBMCThatIsSlow(t *testing.T) {
+	for _, q := range []struct {
+		name, quirk, value string
+		fault              lab.Fault
+	}{
+		{"30 s to cut the power", "slow-off", "30s", lab.Fault{Kind: lab.FaultProcessStop, Host: "cp-2", Process: "corosync"}},
+		{"5 s for each answer", "delay", "5s", lab.Fault{Kind: lab.FaultPowerCut, Host: "cp-2"}},
+		{"409 where the host is off already", "conflict-when-off", "", lab.Fault{Kind: lab.FaultPowerCut, Host: "cp-2"}},
+		{"409 where the host is on already", "conflict-when-on", "", lab.Fault{Kind: lab.FaultPowerCut, Host: "cp-2"}},
+		{"500, and acts", "error-yet-acts", "", lab.Fault{Kind: lab.FaultProcessStop, Host: "cp-2", Process: "corosync"}},
+	} {
+		scenario(t, "BMC: "+q.name, 1, func(tr *trial) {
+			lost := "cp-2"
+			tr.survivor = tr.other(lost)
+			tr.quirk(lost, q.quirk, q.value)
+			tr.fault(q.fault)
+			tr.writable(tr.survivor, 4*time.Minute)
+			tr.takeOver(tr.survivor)
+			tr.sameProcess(tr.survivor)
+			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: lost, Kind: lab.FaultBMC}); err != nil {
+				tr.Fatal(err)
+			}
+			if q.fault.Kind == lab.FaultPowerCut {
+				tr.comesBack(lost)
+			}
+			tr.healthyAgain()
+			tr.fenced(1)
+			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+				tr.Error(err)
+			}
+		})
+	}
+}
+
+func (tr *trial) quirk(host, name, value string) {
+	tr.Helper()
+	if err := tr.power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultBMC, Host: host, Quirk: name, Value: value}); err != nil {
+		tr.Fatal(err)
+	}
+}

@@ -1,0 +1,233 @@
+// Package evidence keeps what the scenarios of two nodes measured, and puts it
+// into a table.
+package evidence
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Seconds is a duration that is written as a number of seconds.
+type Seconds float64
+
+// In returns a duration in seconds.
+func In(d time.Duration) Seconds { return Seconds(d.Seconds()) }
+
+// Trial is one fault and what followed. What was not seen is nil.
+type Trial struct {
+	Scenario string    `json:"scenario"`
+	Time     time.Time `json:"time"`
+	Failed   bool      `json:"failed,omitempty"`
+	// The parts of a recovery, one after the other: until the membership had
+	// changed, until the fence was proven, until the survivor had decided, until
+	// etcd took a write, until an API server did.
+	Detect *Seconds `json:"detect,omitempty"`
+	Fence  *Seconds `json:"fence,omitempty"`
+	Decide *Seconds `json:"decide,omitempty"`
+	Etcd   *Seconds `json:"etcd,omitempty"`
+	API    *Seconds `json:"api,omitempty"`
+	// From the fault until a write was acknowledged again, by etcd, by the API
+	// of a host, by the API at its virtual address.
+	EtcdBack *Seconds `json:"etcdBack,omitempty"`
+	APIBack  *Seconds `json:"apiBack,omitempty"`
+	VIPBack  *Seconds `json:"vipBack,omitempty"`
+	// EtcdGap and APIGap are the longest times without any acknowledged write.
+	EtcdGap *Seconds `json:"etcdGap,omitempty"`
+	APIGap  *Seconds `json:"apiGap,omitempty"`
+	// Voters is from the fault, or from its end where somebody had to end it,
+	// until there were two voters again.
+	Voters *Seconds `json:"voters,omitempty"`
+	// Fences is how many were carried out.
+	Fences int `json:"fences"`
+}
+
+// Moments are when the phases of a recovery ended; zero where not seen.
+type Moments struct {
+	Fault, Membership, Fenced, Decided, Etcd, API time.Time
+}
+
+// Split fills in the parts of a recovery. A part is known where both its ends
+// are.
+func (t *Trial) Split(m Moments) {
+	t.Detect = between(m.Fault, m.Membership)
+	t.Fence = between(m.Membership, m.Fenced)
+	t.Decide = between(m.Fenced, m.Decided)
+	t.Etcd = between(m.Decided, m.Etcd)
+	t.API = between(m.Etcd, m.API)
+}
+
+func between(a, b time.Time) *Seconds {
+	if a.IsZero() || b.IsZero() {
+		return nil
+	}
+	return new(In(b.Sub(a)))
+}
+
+// Append adds a trial to a file, one JSON object a line.
+func Append(path string, t Trial) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	line, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // figures are no secret
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// Read returns the trials of a file.
+func Read(r io.Reader) ([]Trial, error) {
+	var out []Trial
+	for d := json.NewDecoder(r); ; {
+		var t Trial
+		if err := d.Decode(&t); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return out, fmt.Errorf("results: after %d trials: %w", len(out), err)
+		}
+		out = append(out, t)
+	}
+}
+
+// column is one figure of the table.
+type column struct {
+	title string
+	value func(Trial) *Seconds
+}
+
+var columns = []column{
+	{"etcd writes back", func(t Trial) *Seconds { return t.EtcdBack }},
+	{"API writes back", func(t Trial) *Seconds { return t.APIBack }},
+	{"at the VIP", func(t Trial) *Seconds { return t.VIPBack }},
+	{"two voters", func(t Trial) *Seconds { return t.Voters }},
+}
+
+var parts = []column{
+	{"detect", func(t Trial) *Seconds { return t.Detect }},
+	{"fence", func(t Trial) *Seconds { return t.Fence }},
+	{"decide", func(t Trial) *Seconds { return t.Decide }},
+	{"etcd", func(t Trial) *Seconds { return t.Etcd }},
+	{"API", func(t Trial) *Seconds { return t.API }},
+}
+
+// Table returns two tables in Markdown: the recovery times of each scenario
+// (p50 / p90 / max, in seconds) and their parts (p50 / max).
+func Table(list []Trial) string {
+	var b strings.Builder
+	names, byName := group(list)
+	heading(&b, "n", "failed", columns)
+	for _, name := range names {
+		trials := byName[name]
+		fmt.Fprintf(&b, "| %s | %d | %d |", name, len(trials), failed(trials))
+		for _, c := range columns {
+			fmt.Fprintf(&b, " %s |", spread(values(trials, c), 50, 90, 100))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+	heading(&b, "fences", "", parts)
+	for _, name := range names {
+		trials := byName[name]
+		if len(values(trials, parts[0])) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s |", name, fences(trials))
+		for _, c := range parts {
+			fmt.Fprintf(&b, " %s |", spread(values(trials, c), 50, 100))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func heading(b *strings.Builder, second, third string, list []column) {
+	titles := []string{"scenario", second}
+	if third != "" {
+		titles = append(titles, third)
+	}
+	for _, c := range list {
+		titles = append(titles, c.title)
+	}
+	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
+}
+
+// group returns the scenarios in the order in which they first came.
+func group(list []Trial) ([]string, map[string][]Trial) {
+	var names []string
+	byName := map[string][]Trial{}
+	for _, t := range list {
+		if _, known := byName[t.Scenario]; !known {
+			names = append(names, t.Scenario)
+		}
+		byName[t.Scenario] = append(byName[t.Scenario], t)
+	}
+	return names, byName
+}
+
+func failed(list []Trial) int {
+	n := 0
+	for _, t := range list {
+		if t.Failed {
+			n++
+		}
+	}
+	return n
+}
+
+// fences is the number of fences of a trial, or the range over several.
+func fences(list []Trial) string {
+	least := slices.MinFunc(list, func(a, b Trial) int { return cmp.Compare(a.Fences, b.Fences) }).Fences
+	most := slices.MaxFunc(list, func(a, b Trial) int { return cmp.Compare(a.Fences, b.Fences) }).Fences
+	if least == most {
+		return fmt.Sprint(least)
+	}
+	return fmt.Sprintf("%d–%d", least, most)
+}
+
+// values are those of a column, sorted. Figures of failed trials count where
+// they were measured: leaving them out would flatter.
+func values(list []Trial, c column) []float64 {
+	var out []float64
+	for _, t := range list {
+		if v := c.value(t); v != nil {
+			out = append(out, float64(*v))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// spread prints percentiles of sorted values.
+func spread(sorted []float64, percentiles ...int) string {
+	if len(sorted) == 0 {
+		return "–"
+	}
+	var out []string
+	for _, p := range percentiles {
+		out = append(out, fmt.Sprintf("%.1f", Percentile(sorted, p)))
+	}
+	if len(sorted) == 1 {
+		out = out[:1]
+	}
+	return strings.Join(out, " / ")
+}
+
+// Percentile returns the nearest-rank percentile of sorted values: one that
+// was measured, not one between two.
+func Percentile(sorted []float64, p int) float64 {
+	rank := (len(sorted)*p + 99) / 100
+	return sorted[max(rank, 1)-1]
+}

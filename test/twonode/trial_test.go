@@ -1,0 +1,405 @@
+package twonode_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/test/twonode/client"
+	"github.com/holdfast/holdfast/test/twonode/evidence"
+)
+
+// Bounds of waiting. They are generous: what is too slow shows in the figures,
+// a bound only ends what never comes.
+const (
+	wholeWithin = 5 * time.Minute
+	backWithin  = 2 * time.Minute
+	// warmUp is how long clients write before anything is broken.
+	warmUp = 2 * time.Second
+)
+
+// trial is one scenario, played once.
+type trial struct {
+	*testing.T
+	*site
+
+	rec, apiRec *client.Recorder
+	loads       []*client.Load
+	sampler     *sampler
+	began       time.Time
+	at          time.Time // of the fault
+	log         int64
+	etcd        map[string][]lab.Process
+	leads       string
+	result      evidence.Trial
+	artefact    string
+	// survivor is the host whose writes are measured; empty for either.
+	survivor string
+	number   int
+	// ended is when whatever kept the cluster from healing was taken away;
+	// zero where nothing had to be.
+	ended time.Time
+}
+
+// scenario plays a scenario as often as it should be, on a cluster that is
+// whole before and must be whole after.
+func scenario(t *testing.T, name string, times int, play func(*trial)) {
+	t.Helper()
+	s := open(t)
+	if *repeat > 0 {
+		times = *repeat
+	}
+	for i := range times {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { newTrial(t, s, name, i).play(play) })
+		if t.Failed() && s.whole(t.Context()) != nil {
+			t.Fatalf("the cluster is not whole after a failure: %s is not played again", name)
+		}
+	}
+}
+
+func newTrial(t *testing.T, s *site, name string, i int) *trial {
+	slug := strings.NewReplacer(" ", "-", ",", "", "/", "-", ":", "").Replace(name)
+	dir, err := filepath.Abs(filepath.Join(*output, slug, fmt.Sprintf("%s-%d", time.Now().UTC().Format("150405"), i)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &trial{T: t, site: s, artefact: dir, number: i, result: evidence.Trial{Scenario: name}}
+}
+
+func (tr *trial) play(play func(*trial)) {
+	defer tr.finish()
+	tr.eventually(wholeWithin, "the cluster is whole before", func() error { return tr.whole(tr.Context()) })
+	tr.remember()
+	tr.startLoads()
+	play(tr)
+	tr.healthyAgain()
+	tr.endLoads()
+	tr.measure()
+}
+
+// remember keeps what must be the same afterwards.
+func (tr *trial) remember() {
+	var err error
+	if tr.log, err = tr.logEnd(); err != nil {
+		tr.Fatal(err)
+	}
+	tr.etcd = map[string][]lab.Process{}
+	for _, name := range tr.hosts() {
+		tr.etcd[name] = tr.processes(name, "etcd")
+	}
+	if tr.leads, err = tr.leader(tr.Context()); err != nil {
+		tr.Fatal(err)
+	}
+	tr.began = time.Now()
+	tr.result.Time = tr.began.UTC()
+	tr.sampler = startSampler(tr.Context(), tr.site)
+}
+
+func (tr *trial) processes(host, name string) []lab.Process {
+	tr.Helper()
+	h, _ := tr.lab.Layout.Host(host)
+	list, err := tr.lab.Processes(tr.Context(), h, name)
+	if err != nil {
+		tr.Fatal(err)
+	}
+	return list
+}
+
+func (tr *trial) startLoads() {
+	tr.Helper()
+	tr.rec = client.NewRecorder()
+	run := fmt.Sprintf("t%d", time.Now().UnixMilli())
+	etcd := client.Shape{Targets: tr.etcdTargets(), Writers: *writers}
+	load, err := client.StartEtcd(tr.Context(), tr.rec, etcd, "/holdfast-test/"+run+"/", tr.lab.Dial, tr.tls)
+	if err != nil {
+		tr.Fatal(err)
+	}
+	tr.loads = append(tr.loads, load)
+	tr.apiRec = client.NewRecorder()
+	api := client.Shape{Targets: tr.apiTargets(), Pause: 100 * time.Millisecond}
+	load, err = client.StartAPI(tr.Context(), tr.apiRec, api, run, tr.lab.Dial, tr.api)
+	if err != nil {
+		tr.Fatal(err)
+	}
+	tr.loads = append(tr.loads, load)
+	pause(tr.Context(), warmUp)
+	if tr.rec.Last("") == 0 || tr.apiRec.Last("") == 0 {
+		tr.Fatal("nobody could write before anything was broken")
+	}
+}
+
+// fault notes that the fault happens now, and makes it.
+func (tr *trial) fault(f lab.Fault) {
+	tr.Helper()
+	tr.now()
+	if err := tr.power.Inject(tr.Context(), f); err != nil {
+		tr.Fatal(err)
+	}
+}
+
+// now notes that the fault happens now; only the first one counts.
+func (tr *trial) now() {
+	if tr.at.IsZero() {
+		tr.at = time.Now()
+	}
+}
+
+// mend takes away what keeps the cluster from healing.
+func (tr *trial) mend(host string, kind lab.FaultKind) {
+	tr.Helper()
+	tr.ended = time.Now()
+	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: host, Kind: kind}); err != nil {
+		tr.Fatal(err)
+	}
+}
+
+// on runs a script on a host, and fails if that does.
+func (tr *trial) on(host, script string) string {
+	tr.Helper()
+	out, err := tr.sh(tr.Context(), host, script)
+	if err != nil {
+		tr.Fatalf("%s: %v", host, err)
+	}
+	return out
+}
+
+// writable waits until writes through a host are acknowledged that began after
+// the fault's first effect.
+func (tr *trial) writable(host string, within time.Duration) {
+	tr.Helper()
+	after := tr.rec.Since() // writes that began before may have been under way
+	tr.eventually(within, "etcd of "+host+" takes writes", func() error {
+		if last := tr.rec.Last(host); last < after+200*time.Millisecond {
+			return fmt.Errorf("the last one was acknowledged %s after the fault", last-tr.rec.At(tr.at))
+		}
+		return nil
+	})
+	tr.eventually(within, "the API takes writes", func() error {
+		if last := tr.apiRec.Last(host); last < tr.apiRec.At(tr.at)+500*time.Millisecond {
+			return fmt.Errorf("the last one was acknowledged %s after the fault", last-tr.apiRec.At(tr.at))
+		}
+		return nil
+	})
+}
+
+// stays checks for a while that something remains true.
+func (tr *trial) stays(d time.Duration, what string, check func() error) {
+	tr.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); pause(tr.Context(), 500*time.Millisecond) {
+		if err := check(); err != nil {
+			tr.Errorf("%s: %v", what, err)
+			return
+		}
+	}
+}
+
+// eventually asks until the check is content, and fails with its last reason.
+func (tr *trial) eventually(within time.Duration, what string, check func() error) {
+	tr.Helper()
+	var err error
+	for end := time.Now().Add(within); ; pause(tr.Context(), 200*time.Millisecond) {
+		if err = check(); err == nil {
+			return
+		}
+		if time.Now().After(end) || tr.Context().Err() != nil {
+			tr.Fatalf("%s: not within %s: %v", what, within, err)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// healthyAgain waits for two voters and all else, without help.
+func (tr *trial) healthyAgain() {
+	tr.Helper()
+	tr.eventually(wholeWithin, "two voters again", func() error { return tr.twoVoters(tr.Context()) })
+	if tr.result.Voters != nil {
+		return
+	}
+	since := tr.at
+	if !tr.ended.IsZero() {
+		since = tr.ended
+	}
+	voters := evidence.In(time.Since(since))
+	tr.eventually(wholeWithin, "the cluster is whole again", func() error { return tr.whole(tr.Context()) })
+	tr.result.Voters = &voters
+}
+
+// endLoads ends the clients and checks what they saw.
+func (tr *trial) endLoads() {
+	tr.Helper()
+	for i, l := range tr.loads {
+		if err := l.Stop(tr.Context()); err != nil {
+			tr.Error(err)
+		}
+		h := tr.recorders()[i].Copy()
+		if err := client.Check(h); err != nil {
+			tr.Errorf("%s clients: %v", [2]string{"etcd", "API"}[i], err)
+		}
+	}
+	tr.loads = nil
+	if err := tr.sameHash(tr.Context()); err != nil {
+		tr.Error(err)
+	}
+}
+
+func (tr *trial) recorders() []*client.Recorder { return []*client.Recorder{tr.rec, tr.apiRec} }
+
+// sameProcess checks that etcd of a host was not restarted.
+func (tr *trial) sameProcess(host string) {
+	tr.Helper()
+	if now := tr.processes(host, "etcd"); fmt.Sprint(now) != fmt.Sprint(tr.etcd[host]) {
+		tr.Errorf("etcd of %s was restarted: %v, was %v", host, now, tr.etcd[host])
+	}
+}
+
+// fenced checks how many fences there were, and that no BMC was asked to cut
+// the power more often than that.
+func (tr *trial) fenced(want int) {
+	tr.Helper()
+	list, err := tr.fences(tr.Context(), tr.began)
+	if err != nil {
+		tr.Error(err)
+	}
+	tr.result.Fences = len(list)
+	if len(list) != want {
+		tr.Errorf("%d fences, want %d: %+v", len(list), want, list)
+	}
+	cuts, err := tr.resets(tr.log, "ForceOff")
+	if err != nil || len(cuts) > want {
+		tr.Errorf("BMCs were asked to cut the power %d times, want at most %d: %v (%v)", len(cuts), want, cuts, err)
+	}
+}
+
+// boot switches a host on that stayed off, and notes when. A fence may have
+// switched it on already.
+func (tr *trial) boot(host string) {
+	tr.Helper()
+	st, err := tr.powerOf(tr.Context(), host)
+	if err != nil {
+		tr.Fatal(err)
+	}
+	tr.ended = time.Now()
+	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {
+		tr.Fatal(err)
+	}
+	if st.Power == lab.PowerOff && st.BMC == "off" {
+		if err := tr.power.Power(tr.Context(), lab.PowerRequest{Host: host, Action: lab.ActionOn}); err != nil {
+			tr.Fatal(err)
+		}
+	}
+}
+
+// inert checks that a host runs neither etcd nor kubelet.
+func (tr *trial) inert(host string) error {
+	h, _ := tr.lab.Layout.Host(host)
+	for _, name := range []string{"etcd", "kubelet"} {
+		list, err := tr.lab.Processes(tr.Context(), h, name)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			return fmt.Errorf("%s runs on %s", name, host)
+		}
+	}
+	return nil
+}
+
+// says waits until a host's agent has decided by one of some actions.
+func (tr *trial) says(host string, within time.Duration, want ...state.EtcdAction) state.EtcdReport {
+	tr.Helper()
+	var r state.EtcdReport
+	tr.eventually(within, fmt.Sprintf("%s says %v", host, want), func() error {
+		var err error
+		if r, err = tr.report(tr.Context(), host); err != nil {
+			return err
+		}
+		for _, a := range want {
+			if r.Verdict.Action == a {
+				return nil
+			}
+		}
+		return fmt.Errorf("it says %s (%s): %s", r.Verdict.Action, r.Verdict.Rule, r.Verdict.Reason)
+	})
+	return r
+}
+
+// finish ends what runs and, after a failure, keeps everything that tells why.
+func (tr *trial) finish() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tr.Context()), 2*time.Minute)
+	defer cancel()
+	for _, l := range tr.loads {
+		_ = l.Stop(ctx) // it failed already
+	}
+	if tr.sampler != nil {
+		tr.sampler.stop()
+	}
+	tr.result.Failed = tr.Failed()
+	if !tr.at.IsZero() {
+		if err := evidence.Append(filepath.Join(*output, "results.jsonl"), tr.result); err != nil {
+			tr.Error(err)
+		}
+	}
+	if tr.Failed() {
+		tr.keepArtefacts(ctx)
+		if _, err := tr.power.Clear(ctx, lab.ClearRequest{}); err != nil {
+			tr.Error(err)
+		}
+	}
+}
+
+// keepArtefacts writes histories, the decisions of both hosts, their journals
+// and the lab's log.
+func (tr *trial) keepArtefacts(ctx context.Context) {
+	if err := os.MkdirAll(tr.artefact, 0o750); err != nil {
+		tr.Error(err)
+		return
+	}
+	tr.Logf("artefacts: %s", tr.artefact)
+	for i, r := range tr.recorders() {
+		if r == nil {
+			continue
+		}
+		if err := client.Save(filepath.Join(tr.artefact, [2]string{"etcd", "api"}[i]), r.Copy()); err != nil {
+			tr.Error(err)
+		}
+	}
+	if tr.sampler != nil {
+		if err := tr.sampler.save(filepath.Join(tr.artefact, "decisions.txt")); err != nil {
+			tr.Error(err)
+		}
+	}
+	since := tr.began.Add(-30 * time.Second).UTC().Format("2006-01-02 15:04:05")
+	for _, h := range tr.hosts() {
+		tr.saveOutput(ctx, h, "journal", "journalctl --no-pager -o short-precise --utc --since '"+since+"'")
+		tr.saveOutput(ctx, h, "pacemaker", "crm_mon -1 -A -f -o -n 2>&1; pcs status --full 2>&1; corosync-quorumtool 2>&1; true")
+		tr.saveOutput(ctx, h, "report", "curl -s --unix-socket "+state.EtcdSocketPath+" http://agent/report")
+		tr.saveOutput(ctx, h, "etcd", "podman --cgroup-manager=cgroupfs logs --tail 500 etcd 2>&1; cat "+state.EtcdRecordPath)
+	}
+	if log, err := os.ReadFile(tr.lab.LogPath()); err == nil {
+		_ = os.WriteFile(filepath.Join(tr.artefact, "lab.log"), log[min(int64(len(log)), tr.log):], 0o600)
+	}
+}
+
+func (tr *trial) saveOutput(ctx context.Context, host, name, script string) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	out, err := tr.sh(ctx, host, script)
+	if err != nil {
+		out += fmt.Sprintf("\n%v", err)
+	}
+	_ = os.WriteFile(filepath.Join(tr.artefact, host+"-"+name+".txt"), []byte(out), 0o600)
+}

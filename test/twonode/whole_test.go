@@ -1,0 +1,170 @@
+package twonode_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// whole says what a cluster lacks that has nothing to repair: two voters that
+// both answer, both records a pair, both API servers ready.
+func (s *site) whole(ctx context.Context) error {
+	return errors.Join(s.twoVoters(ctx), s.bothPair(ctx), s.apiReady(ctx))
+}
+
+// twoVoters asks each member for itself.
+func (s *site) twoVoters(ctx context.Context) error {
+	var errs []error
+	for _, h := range s.hosts() {
+		errs = append(errs, s.votersOf(ctx, h))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *site) votersOf(ctx context.Context, host string) error {
+	return s.member(ctx, host, func(ctx context.Context, c *clientv3.Client) error {
+		list, err := c.MemberList(ctx)
+		if err != nil {
+			return fmt.Errorf("members, asked of %s: %w", host, err)
+		}
+		voters := 0
+		for _, m := range list.Members {
+			if !m.IsLearner && m.Name != "" {
+				voters++
+			}
+		}
+		if voters != 2 || len(list.Members) != 2 {
+			return fmt.Errorf("%s knows %d voters of %d members", host, voters, len(list.Members))
+		}
+		return nil
+	})
+}
+
+func (s *site) bothPair(ctx context.Context) error {
+	var errs []error
+	for _, h := range s.hosts() {
+		errs = append(errs, s.recordIs(ctx, h, state.EtcdPair))
+	}
+	return errors.Join(errs...)
+}
+
+// recordIs says in which other state a host's record is.
+func (s *site) recordIs(ctx context.Context, host string, want ...state.EtcdState) error {
+	r, err := s.report(ctx, host)
+	if err != nil {
+		return fmt.Errorf("report of %s: %w", host, err)
+	}
+	if !r.Snapshot.Record.Known || !slices.Contains(want, r.Snapshot.Record.Value.State) {
+		return fmt.Errorf("%s is %s, not %v: %s: %s %s", host, r.Snapshot.Record.Value.State, want, r.Verdict.Rule, r.Verdict.Reason, r.Problem)
+	}
+	return nil
+}
+
+func (s *site) apiReady(ctx context.Context) error {
+	out, err := s.kubectl(ctx, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}`)
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(out, "=True"); n != len(s.hosts()) {
+		return fmt.Errorf("nodes: %s", out)
+	}
+	return nil
+}
+
+// kubectl asks through the API's virtual address.
+func (s *site) kubectl(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	return s.run(ctx, append([]string{"lab", "kubectl", "--name", *labName, "--", "--request-timeout=5s"}, args...)...)
+}
+
+// sameHash compares both members at one revision that both have.
+func (s *site) sameHash(ctx context.Context) error {
+	var revisions []int64
+	for _, h := range s.hosts() {
+		st, err := s.etcdStatus(ctx, h)
+		if err != nil {
+			return err
+		}
+		revisions = append(revisions, st.Header.Revision)
+	}
+	at := slices.Min(revisions)
+	var hashes []string
+	for _, h := range s.hosts() {
+		hash, compacted, err := s.hash(ctx, h, at)
+		if err != nil {
+			return fmt.Errorf("hash of %s at revision %d: %w", h, at, err)
+		}
+		hashes = append(hashes, fmt.Sprintf("%x, compacted at %d", hash, compacted))
+	}
+	if hashes[0] != hashes[1] {
+		return fmt.Errorf("the members differ at revision %d: %v", at, hashes)
+	}
+	return nil
+}
+
+// logEnd is where the lab's log ends now.
+func (s *site) logEnd() (int64, error) {
+	st, err := os.Stat(s.lab.LogPath())
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+// resets returns the resets of a type that BMCs were asked for since a place in
+// the lab's log, one line each.
+func (s *site) resets(from int64, kind string) ([]string, error) {
+	f, err := os.Open(s.lab.LogPath())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range bytes.Lines(data) {
+		if text := string(line); strings.Contains(text, "msg=reset ") && strings.Contains(text, "type="+kind+" ") {
+			out = append(out, strings.TrimSpace(text))
+		}
+	}
+	return out, nil
+}
+
+// fences returns the fences that the hosts carried out since a moment, as they
+// recorded them. A host that is off is not asked.
+func (s *site) fences(ctx context.Context, since time.Time) ([]fence.Record, error) {
+	var out []fence.Record
+	for _, h := range s.hosts() {
+		root, err := s.lab.Root(ctx, s.power, h)
+		if err != nil {
+			continue
+		}
+		records, err := fence.History(root + state.FencingHistoryPath)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r.Off && r.Time.After(since) && (r.Action == "off" || r.Action == "reboot") {
+				out = append(out, r)
+			}
+		}
+	}
+	return out, nil
+}
