@@ -238,6 +238,12 @@ func TestALookWhereNobodyAnswersIsAnErrorAndShort(t *testing.T) {
 		}
 	}
 	n.signal(syscall.SIGSTOP)
+	eventually(t, "it stands still", func(context.Context) error {
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid)); err != nil || !strings.Contains(string(stat), ") T ") {
+			return fmt.Errorf("it does not: %s (%w)", stat, err)
+		}
+		return nil
+	})
 	look("frozen")
 	n.signal(syscall.SIGCONT)
 	n.looks(t, "serves again", serving)

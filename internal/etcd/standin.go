@@ -130,7 +130,21 @@ func (f standInFiles) start(req StandInRequest) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = out.Close() }()
-	return host.StartDetached(host.Cmd{Name: program, Stdin: in, Stdout: out}, f.log())
+	pid, err := host.StartDetached(host.Cmd{Name: program, Stdin: in, Stdout: out}, f.log())
+	if err == nil {
+		go reap(pid)
+	}
+	return pid, err
+}
+
+// reap takes the process out of the kernel's list once it has ended. Where this
+// process ends first, the first process of the host does so.
+func reap(pid int) {
+	for {
+		if _, err := syscall.Wait4(pid, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
 }
 
 // claim locks the request's file, writes it and leaves it to be read. The file
