@@ -10,6 +10,7 @@ func commands(streams Streams) []*cobra.Command {
 		newWaitFor(streams),
 		newExplain(streams),
 		newQuorum(streams),
+		newFencing(streams),
 		newLab(streams),
 		newVersion(streams),
 	}

@@ -158,3 +158,17 @@ func certificateOf(dev state.FencingDevice) string {
 	}
 	return "verified"
 }
+
+// Compare judges the BMC's identity by what its host itself says, which it
+// does not have to have been learned for.
+func (r *Report) Compare(uuid, serial string) {
+	if r.UUID == "" && r.Serial == "" || uuid == "" && serial == "" {
+		return
+	}
+	if err := redfish.SameMachine(uuid, serial, r.UUID, r.Serial); err != nil {
+		r.Identity = IdentityDiffers
+		r.problem("the BMC is not that of %s: %v", r.Target, err)
+		return
+	}
+	r.Identity = IdentityMatches
+}

@@ -31,6 +31,13 @@ func (e Endpoint) meant(uuid, serial string) error {
 	return nil
 }
 
+// SameMachine returns an error unless UUID and serial number that a machine
+// tells of itself are those that a controller reports. What one of them does
+// not tell is not compared.
+func SameMachine(uuid, serial, reportedUUID, reportedSerial string) error {
+	return Endpoint{UUID: uuid, Serial: serial}.meant(reportedUUID, reportedSerial)
+}
+
 func (e Endpoint) identity() string {
 	switch {
 	case e.Serial == "":

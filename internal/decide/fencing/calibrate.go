@@ -12,6 +12,8 @@ import (
 const (
 	DefaultDelay = 20 * time.Second
 	MinimumDelay = 3 * time.Second
+	// MaximumDelay leaves Pacemaker's stonith-timeout (120 s) the time to fence.
+	MaximumDelay = 60 * time.Second
 	// delayFactor covers a BMC that is slower than it ever was.
 	delayFactor = 2
 )
@@ -39,7 +41,11 @@ func Calibrate(measured map[string][]time.Duration) (time.Duration, error) {
 	if hosts < 2 {
 		return 0, fmt.Errorf("calibrate the delay: %d of 2 hosts were fenced and measured", hosts)
 	}
-	return max(MinimumDelay, delayFactor*worst), nil
+	if delay := max(MinimumDelay, delayFactor*worst); delay <= MaximumDelay {
+		return delay, nil
+	}
+	return 0, fmt.Errorf("calibrate the delay: a BMC took %s to cut power, so that %s would be needed and %s is the most: make that BMC quicker, since hosts that lose sight of each other may both go off until then",
+		worst.Round(time.Millisecond), delayFactor*worst.Round(time.Millisecond), MaximumDelay)
 }
 
 // KeepDelay chooses between the delay of a device that is there and that of

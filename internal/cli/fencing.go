@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func newFencing(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fencing",
+		Short: "Test and keep the BMCs through which two hosts switch each other off",
+		Long: `Each host of a two-node control plane holds the device of its peer: address and
+account of the peer's BMC, in /etc/holdfast/fencing/NAME.json, which only root can
+read. It never holds its own, which only the peer would use. So what concerns the
+BMC of cp-1 is done on cp-2.`,
+	}
+	cmd.AddCommand(newFencingVerify(streams), newFencingRotate(streams), newFencingFacts(streams), newFencingDelay(streams))
+	return cmd
+}
+
+// newFencingFacts is what other hosts run on this one.
+func newFencingFacts(streams Streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "facts", Hidden: true,
+		Short:   "Print what this host knows about fencing, as JSON and without secrets",
+		Example: "  sudo holdfast fencing facts",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needFencingRoot(); err != nil {
+				return err
+			}
+			return printJSON(streams.Out, rehearsal.Gather(cmd.Context()))
+		},
+	}
+}
+
+func newFencingDelay(streams Streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "delay NODE DURATION", Hidden: true,
+		Short:   "Set what a fence of a node by this host waits first",
+		Example: "  sudo holdfast fencing delay cp-1 5s",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			delay, err := time.ParseDuration(args[1])
+			if err != nil || delay < 0 {
+				return &UsageError{Err: fmt.Errorf("delay %q: must be a duration such as 5s", args[1])}
+			}
+			if err := needFencingRoot(); err != nil {
+				return err
+			}
+			if _, err := fence.NewStore().SetDelay(args[0], delay); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(streams.Err, "a fence of %s by this host waits %s first\n", args[0], delay)
+			return err
+		},
+	}
+}
+
+// needFencingRoot says early what each file would say one by one.
+func needFencingRoot() error {
+	if os.Geteuid() != 0 {
+		return errors.New("the accounts of the BMCs are readable by root only: run the command with sudo")
+	}
+	return nil
+}
+
+// reach says on which hosts a command works, and how it gets there.
+type reach struct {
+	hosts []string
+	exec  string
+}
+
+// defaultExec reaches a host as most sites do.
+const defaultExec = "ssh root@{}"
+
+func (r *reach) flags(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&r.hosts, "hosts", nil, "work on both hosts from elsewhere: their node names, comma-separated")
+	cmd.Flags().StringVar(&r.exec, "exec", defaultExec, "how a command gets to a host; {} is its node name")
+}
+
+func (r *reach) check() error {
+	var mistakes []error
+	if len(r.hosts) != 0 && len(r.hosts) != 2 {
+		mistakes = append(mistakes, fmt.Errorf("--hosts: name both control planes, not %d", len(r.hosts)))
+	}
+	if len(r.hosts) == 2 && r.hosts[0] == r.hosts[1] {
+		mistakes = append(mistakes, fmt.Errorf("--hosts: %s is named twice", r.hosts[0]))
+	}
+	if !strings.Contains(r.exec, "{}") {
+		mistakes = append(mistakes, errors.New("--exec: {} must stand where the name of the host belongs"))
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// each returns the hosts to work on: those that were named, or this one and
+// the peers that it can fence.
+func (r *reach) each() ([]rehearsal.Host, error) {
+	var hosts []rehearsal.Host
+	for _, name := range r.hosts {
+		words := strings.Fields(strings.ReplaceAll(r.exec, "{}", name))
+		hosts = append(hosts, rehearsal.Host{Name: name, Run: rehearsal.Through(words)})
+	}
+	if len(hosts) > 0 {
+		return hosts, nil
+	}
+	if err := needFencingRoot(); err != nil {
+		return nil, err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name of this host: %w", err)
+	}
+	targets, err := fence.Targets(state.FencingDir)
+	if err != nil {
+		return nil, err
+	}
+	hosts = append(hosts, rehearsal.Host{Name: name, Run: rehearsal.Local})
+	for _, t := range slices.DeleteFunc(targets, func(t string) bool { return t == name }) {
+		hosts = append(hosts, rehearsal.Host{Name: t})
+	}
+	if len(hosts) == 1 {
+		return nil, fmt.Errorf("%s holds no device of a peer in %s: fencing is not set up on this host", name, state.FencingDir)
+	}
+	return hosts, nil
+}
+
+// verifiedBMCs is the outcome of a safe verification on one host or both.
+type verifiedBMCs struct {
+	Devices []device `json:"devices"`
+	// Problems are those of the hosts, not of a device.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// device is a BMC as one host found it.
+type device struct {
+	By string `json:"by"`
+	fence.Report
+}
+
+func (v verifiedBMCs) err() error {
+	bad := len(v.Problems)
+	for _, d := range v.Devices {
+		bad += len(d.Problems)
+	}
+	if bad > 0 {
+		return fmt.Errorf("fencing would not work: %d problems", bad)
+	}
+	return nil
+}
+
+// verifyHere tests the devices that this host holds.
+func verifyHere(ctx context.Context) (verifiedBMCs, error) {
+	var v verifiedBMCs
+	if err := needFencingRoot(); err != nil {
+		return v, err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return v, fmt.Errorf("name of this host: %w", err)
+	}
+	targets, err := fence.Targets(state.FencingDir)
+	if err != nil {
+		return v, err
+	}
+	if len(targets) == 0 {
+		v.Problems = append(v.Problems, fmt.Sprintf("%s holds no device in %s: fencing is not set up on this host", name, state.FencingDir))
+	}
+	for _, target := range targets {
+		v.Devices = append(v.Devices, device{By: name, Report: testHere(ctx, name, target)})
+	}
+	return v, nil
+}
+
+func testHere(ctx context.Context, self, target string) fence.Report {
+	dev, err := fence.ReadDevice(state.FencingDir, target)
+	if err != nil {
+		return fence.Report{Target: target, Identity: fence.IdentityUnknown, Problems: []string{err.Error()}}
+	}
+	r := fence.TestDevice(ctx, dev)
+	if target == self {
+		r.Warnings = append(r.Warnings, "it is this host's own device, which only its peer would use: remove the file")
+	}
+	return r
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+)
+
+// rehearse crashes the hosts, reports, and calibrates where that is asked for.
+func (f *verifyFlags) rehearse(ctx context.Context, streams Streams, v *verification) error {
+	hosts, err := f.each()
+	if err != nil {
+		return err
+	}
+	targets := targetsOf(hosts)
+	if err := f.consent(streams, targets); err != nil {
+		return err
+	}
+	run := rehearsal.Run{Hosts: hosts, Targets: targets, Return: f.returns, Now: time.Now, Progress: progress(streams.Err)}
+	v.Crashes, err = run.Crash(ctx)
+	if f.output == "text" {
+		err = errors.Join(times(streams.Out, v.Crashes), err)
+	}
+	if err != nil {
+		return err
+	}
+	if len(f.hosts) == 0 {
+		_, err = fmt.Fprintf(streams.Err, "this host was not crashed: run the command on %s, or with --hosts\n", strings.Join(targets, ", "))
+	}
+	if err == nil && f.calibrate {
+		err = f.setDelay(ctx, streams, hosts, v)
+	}
+	return err
+}
+
+// targetsOf are the hosts that are crashed: those with a peer that can be
+// asked.
+func targetsOf(hosts []rehearsal.Host) []string {
+	var targets []string
+	for _, h := range hosts {
+		if slices.ContainsFunc(hosts, func(o rehearsal.Host) bool { return o.Name != h.Name && o.Run != nil }) {
+			targets = append(targets, h.Name)
+		}
+	}
+	return targets
+}
+
+// consent asks a person before the first crash.
+func (f *verifyFlags) consent(streams Streams, targets []string) error {
+	if f.yes {
+		return nil
+	}
+	_, _ = fmt.Fprintf(streams.Err, "%s will lose power, one after the other. Writes stop for some seconds, pods there end.\nType yes to go on: ",
+		strings.Join(targets, " and "))
+	line, err := bufio.NewReader(streams.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) != "yes" {
+		return errors.New("nothing was crashed: the answer was not yes")
+	}
+	return nil
+}
+
+func progress(w io.Writer) func(string, ...any) {
+	begin := time.Now()
+	return func(format string, args ...any) {
+		_, _ = fmt.Fprintf(w, "%6.1fs "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)
+	}
+}
+
+// times prints what each crash took.
+func times(w io.Writer, crashes []rehearsal.Times) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "\nCRASHED\tBY\tFENCED\tGOES ON\tANSWERS\tBOTH VOTE\tDELAY WAITED\tPOWER OFF")
+	for _, c := range crashes {
+		held, off := time.Duration(0), time.Duration(0)
+		if c.Fence != nil {
+			held, off = c.Fence.Phases.Hold, c.Fence.Phases.PowerOff
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Target, c.By,
+			short(c.Fenced), short(c.GoesOn), short(c.Answers), short(c.Healthy), short(held), short(off))
+	}
+	return t.Flush()
+}
+
+// setDelay gives the host that waits the calibrated delay. Only that host
+// holds the device of the first by name.
+func (f *verifyFlags) setDelay(ctx context.Context, streams Streams, hosts []rehearsal.Host, v *verification) error {
+	delay, err := fencing.Calibrate(rehearsal.Measured(v.Crashes))
+	if err != nil {
+		return err
+	}
+	first := slices.Min(f.hosts)
+	for _, h := range hosts {
+		if h.Name == first {
+			continue
+		}
+		if _, err := h.Run(ctx, "holdfast", "fencing", "delay", first, delay.String()); err != nil {
+			return fmt.Errorf("set the delay on %s: %w", h.Name, err)
+		}
+		v.Delay = delay
+		_, _ = fmt.Fprintf(streams.Err, "calibrated: %s waits %s before it fences %s\n", h.Name, delay, first)
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// rotateFlags are those of fencing rotate.
+type rotateFlags struct {
+	username, passwordFile, address, fingerprint string
+	verification                                 string
+	pin, push                                    bool
+	kubeconfig, output                           string
+}
+
+// adminKubeconfig is kubeadm's, on every control plane.
+const adminKubeconfig = "/etc/kubernetes/admin.conf"
+
+func newFencingRotate(streams Streams) *cobra.Command {
+	var f rotateFlags
+	cmd := &cobra.Command{
+		Use:   "rotate NODE",
+		Short: "Replace the account of a BMC, on this host and in the cluster",
+		Long: `Replaces account or address of the BMC of a node, on the host that fences it:
+its peer. The new account is tried against the BMC first, and must be that very
+node's; what works is never replaced by what does not. Then the device on this
+host is written, and the Secret openshift-etcd/fencing-credentials-NODE. Without
+API the Secret follows later: the host remembers, a cluster that comes back does
+not take the old account from its Secret, and --push, or the next rotation, or
+the agent tells it.
+
+Change the account at the BMC first; where the BMC knows two accounts nothing is
+unfenceable in between. The password is read from --password-file, or without
+echo from the terminal: never from the command line, which others can see.
+
+Run it again at any time: what is so already is left alone.
+
+Exit codes: 0 the device is new, the Secret too or to follow; 1 nothing was
+changed, or it failed; 2 wrong usage.`,
+		Example: `  sudo holdfast fencing rotate cp-1
+  sudo holdfast fencing rotate cp-1 --username fencer --password-file /root/new
+  ssh -t cp-2 sudo holdfast fencing rotate cp-1
+  sudo holdfast fencing rotate cp-1 --pin
+  sudo holdfast fencing rotate --push`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(args); err != nil {
+				return err
+			}
+			if err := needFencingRoot(); err != nil {
+				return err
+			}
+			r := rotation{rotateFlags: f, streams: streams, store: fence.NewStore(), cluster: f.cluster}
+			if f.push {
+				return r.pushAll(cmd.Context())
+			}
+			return r.run(cmd.Context(), args[0])
+		},
+	}
+	outputFlag(cmd, &f.output)
+	flags := cmd.Flags()
+	flags.StringVar(&f.username, "username", "", "the new user (default: the one that is there)")
+	flags.StringVar(&f.passwordFile, "password-file", "", "file that holds the new password, without its last line break; - is the standard input")
+	flags.StringVar(&f.address, "address", "", "the new address (default: the one that is there)")
+	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the only certificate to trust; none takes a pin away")
+	flags.BoolVar(&f.pin, "pin", false, "trust only the certificate that the BMC shows now, after it was compared by you")
+	flags.StringVar(&f.verification, "certificate-verification", "", "Enabled or Disabled (default: as it is)")
+	flags.BoolVar(&f.push, "push", false, "only write the Secrets that are to follow")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", adminKubeconfig, "how the cluster is reached")
+	return cmd
+}
+
+// check returns all mistakes of the command line at once.
+func (f *rotateFlags) check(args []string) error {
+	var mistakes []error
+	wrong := func(format string, a ...any) { mistakes = append(mistakes, fmt.Errorf(format, a...)) }
+	switch {
+	case f.push && len(args) > 0:
+		wrong("--push: takes no node, it writes all Secrets that are to follow")
+	case !f.push && len(args) == 0:
+		wrong("NODE: name the host whose BMC it is; this host's peer")
+	}
+	if f.pin && f.fingerprint != "" {
+		wrong("--pin: not together with --fingerprint")
+	}
+	if v := f.verification; v != "" && v != config.CertificateVerificationEnabled && v != config.CertificateVerificationDisabled {
+		wrong("--certificate-verification %q: must be Enabled or Disabled", v)
+	}
+	if f.address != "" {
+		if _, err := config.ParseBMCAddress(f.address); err != nil {
+			wrong("--address: %w", err)
+		}
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+func (f *rotateFlags) cluster() (fence.Secrets, error) { return kube.Open(f.kubeconfig) }
+
+// rotation is one run of fencing rotate.
+type rotation struct {
+	rotateFlags
+	streams Streams
+	store   fence.Store
+	cluster func() (fence.Secrets, error)
+}
+
+// rotated is what a run prints for a program.
+type rotated struct {
+	fence.Result
+	// Secret is written, or to follow and why.
+	Secret string `json:"secret"`
+}
+
+func (r *rotation) run(ctx context.Context, target string) error {
+	dev, err := r.newDevice(ctx, target)
+	if err != nil {
+		return err
+	}
+	result, told, err := r.store.Rotate(ctx, dev, lazySecrets(r.cluster))
+	if err != nil {
+		return err
+	}
+	secret := "written"
+	if told != nil {
+		secret = "to follow: " + told.Error()
+	}
+	if r.output == "json" {
+		return printJSON(r.streams.Out, rotated{result, secret})
+	}
+	_, err = fmt.Fprintf(r.streams.Out, "%s: the BMC takes the account and is that of %s (identity %s)\ndevice: %s\nSecret: %s\n",
+		target, target, result.Report.Identity, wroteWord(result.Wrote), secret)
+	if err == nil && told != nil {
+		_, err = fmt.Fprintln(r.streams.Err, "fencing works with the new account; when the API is back run: holdfast fencing rotate --push")
+	}
+	return err
+}
+
+func wroteWord(wrote bool) string {
+	if wrote {
+		return "written"
+	}
+	return "as it was"
+}
+
+// newDevice is the device that is there with what the person changes.
+func (r *rotation) newDevice(ctx context.Context, target string) (state.FencingDevice, error) {
+	dev, err := fence.ReadDevice(r.store.Dir, target)
+	if err != nil {
+		return dev, err
+	}
+	dev.Username = cmp.Or(r.username, dev.Username)
+	dev.Address = cmp.Or(r.address, dev.Address)
+	if r.verification != "" {
+		dev.Insecure = r.verification == config.CertificateVerificationDisabled
+	}
+	switch {
+	case r.fingerprint == "none":
+		dev.Fingerprint = ""
+	case r.fingerprint != "":
+		dev.Fingerprint = r.fingerprint
+	case r.pin:
+		if dev.Fingerprint, err = r.shownNow(ctx, dev); err != nil {
+			return dev, err
+		}
+	}
+	password, err := r.password(dev)
+	if err != nil {
+		return dev, err
+	}
+	dev.Password = cmp.Or(password, dev.Password)
+	return dev, fence.CheckDevice(dev)
+}
+
+// shownNow is the certificate to pin. A person compares it, since nothing else
+// can tell whose it is.
+func (r *rotation) shownNow(ctx context.Context, dev state.FencingDevice) (string, error) {
+	address, err := config.ParseBMCAddress(dev.Address)
+	if err != nil {
+		return "", err
+	}
+	fingerprint, err := redfish.CertificateFingerprint(ctx, redfish.Endpoint{Address: address, Timeout: 10 * time.Second})
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintf(r.streams.Err, "pinned, compare it with the BMC's own page: SHA-256 %s\n", fingerprint)
+	return fingerprint, err
+}
+
+// maxPassword bounds what is read as a password.
+const maxPassword = 4 << 10
+
+// password reads the new password; empty means that it stays.
+func (r *rotation) password(dev state.FencingDevice) (string, error) {
+	switch r.passwordFile {
+	case "":
+		if r.pin || r.fingerprint != "" || r.verification != "" || r.address != "" {
+			return "", nil // something else is changed
+		}
+		return r.prompt(dev)
+	case "-":
+		return readPassword(r.streams.In)
+	}
+	file, err := os.Open(r.passwordFile)
+	if err != nil {
+		return "", fmt.Errorf("read the new password: %w", err)
+	}
+	password, err := readPassword(file)
+	return password, errors.Join(err, file.Close())
+}
+
+func readPassword(in io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxPassword+1))
+	if err != nil {
+		return "", fmt.Errorf("read the new password: %w", err)
+	}
+	data = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
+	if len(data) == 0 || len(data) > maxPassword {
+		return "", fmt.Errorf("read the new password: it must have 1 to %d bytes", maxPassword)
+	}
+	return string(data), nil
+}
+
+// prompt asks at the terminal, without echo.
+func (r *rotation) prompt(dev state.FencingDevice) (string, error) {
+	tty, ok := r.streams.In.(*os.File)
+	if !ok || !term.IsTerminal(int(tty.Fd())) {
+		return "", &UsageError{Err: errors.New("--password-file: name the file with the new password, or run the command at a terminal")}
+	}
+	_, _ = fmt.Fprintf(r.streams.Err, "new password of %s at the BMC of %s (%s): ", dev.Username, dev.Target, dev.Address)
+	password, err := term.ReadPassword(int(tty.Fd()))
+	_, _ = fmt.Fprintln(r.streams.Err)
+	if err != nil {
+		return "", fmt.Errorf("read the new password: %w", err)
+	}
+	return readPassword(bytes.NewReader(password))
+}
+
+func (r *rotation) pushAll(ctx context.Context) error {
+	pushed, err := r.store.Push(ctx, lazySecrets(r.cluster))
+	if r.output == "json" {
+		err = errors.Join(printJSON(r.streams.Out, map[string][]string{"written": pushed}), err)
+	} else if err == nil {
+		_, err = fmt.Fprintf(r.streams.Out, "Secrets written: %s\n", orDash(strings.Join(pushed, ", ")))
+	}
+	return err
+}
+
+// lazySecrets opens the cluster when it is needed: that it cannot be opened is
+// one more way of being away.
+type lazySecrets func() (fence.Secrets, error)
+
+// PutSecret implements fence.Secrets.
+func (open lazySecrets) PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error {
+	s, err := open()
+	if err != nil {
+		return err
+	}
+	return s.PutSecret(ctx, namespace, name, data)
+}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+)
+
+// verifyFlags are those of fencing verify.
+type verifyFlags struct {
+	reach
+	output                     string
+	disruptive, calibrate, yes bool
+	returns                    time.Duration
+}
+
+func newFencingVerify(streams Streams) *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Make sure that each host can be fenced",
+		Long: `Makes sure, from the host that would fence, that the BMC of its peer is reached,
+is trusted, takes the account, belongs to that very host (its UUID or serial
+number is the host's own) and offers ForceOff and On; and measures how quick it
+answers. Nothing is changed: run it at any time.
+
+On a control-plane host it tests the BMC of the peer from here; run it on both
+hosts. With --hosts it runs on both from elsewhere, and compares what each BMC
+reports with what each host itself says it is.
+
+--disruptive then crashes and recovers the hosts through Pacemaker, one after the
+other, waits for full health between, and reports the time of each phase. It
+refuses where the cluster is not in full health. Each crash costs some seconds
+without writes, and the pods of that host. On a host it crashes only the peer.
+--calibrate sets the delay of the second host's fence, by name, to twice the
+worst time that a BMC took, at least 3 s; it needs both crashes, hence --hosts.
+
+Exit codes: 0 fencing works; 1 it does not, or could not be tested; 2 wrong
+usage.`,
+		Example: `  sudo holdfast fencing verify
+  holdfast fencing verify --hosts cp-1,cp-2 -o json
+  holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate
+  holdfast fencing verify --hosts cp-1,cp-2 --exec 'holdfast lab exec {} --'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), streams)
+		},
+	}
+	outputFlag(cmd, &f.output)
+	f.flags(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.disruptive, "disruptive", false, "crash and recover the hosts, one after the other")
+	flags.BoolVar(&f.calibrate, "calibrate", false, "set the fence delay from what --disruptive measures")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask before hosts are crashed")
+	flags.DurationVar(&f.returns, "timeout", rehearsal.DefaultReturn, "how long a crashed host may take until it is a voter again")
+	return cmd
+}
+
+func (f *verifyFlags) check() error {
+	var mistakes []error
+	if err := f.reach.check(); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	if f.calibrate && (!f.disruptive || len(f.hosts) != 2) {
+		mistakes = append(mistakes, errors.New("--calibrate: needs --disruptive and --hosts, since both BMCs must be measured"))
+	}
+	if f.returns <= 0 {
+		mistakes = append(mistakes, fmt.Errorf("--timeout %s: must be positive", f.returns))
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// verification is everything that a run found out.
+type verification struct {
+	verifiedBMCs
+	Crashes []rehearsal.Times `json:"crashes,omitempty"`
+	// Delay is the calibrated one, zero where none was set.
+	Delay time.Duration `json:"delay,omitempty"`
+}
+
+func (f *verifyFlags) run(ctx context.Context, streams Streams) error {
+	var v verification
+	var err error
+	if len(f.hosts) == 0 {
+		v.verifiedBMCs, err = verifyHere(ctx)
+	} else {
+		v.verifiedBMCs, err = f.verifyBoth(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if f.output == "text" {
+		err = v.table(streams.Out)
+	}
+	if err == nil {
+		err = v.err()
+	}
+	if err == nil && f.disruptive {
+		err = f.rehearse(ctx, streams, &v)
+	}
+	if f.output == "json" {
+		err = errors.Join(printJSON(streams.Out, v), err)
+	}
+	return err
+}
+
+// verifyBoth has each host test its peer's BMC, and compares what that reports
+// with what the peer says of itself.
+func (f *verifyFlags) verifyBoth(ctx context.Context) (verifiedBMCs, error) {
+	var v verifiedBMCs
+	hosts, err := f.each()
+	if err != nil {
+		return v, err
+	}
+	identity := map[string]rehearsal.Facts{}
+	for _, h := range hosts {
+		one, facts, err := verifyOn(ctx, h)
+		if err != nil {
+			v.Problems = append(v.Problems, err.Error())
+			continue
+		}
+		identity[h.Name] = facts
+		v.Problems = append(v.Problems, one.Problems...)
+		v.Devices = append(v.Devices, one.Devices...)
+		if peer := otherOf(hosts, h.Name); !holds(one, peer) {
+			v.Problems = append(v.Problems, fmt.Sprintf("%s cannot fence %s: it holds no device of it", h.Name, peer))
+		}
+	}
+	for i := range v.Devices {
+		d := &v.Devices[i]
+		if facts, ok := identity[d.Target]; ok {
+			d.Compare(facts.UUID, facts.Serial)
+		}
+	}
+	return v, nil
+}
+
+// otherOf is the other one of two hosts.
+func otherOf(hosts []rehearsal.Host, name string) string {
+	for _, h := range hosts {
+		if h.Name != name {
+			return h.Name
+		}
+	}
+	return ""
+}
+
+func holds(v verifiedBMCs, target string) bool {
+	for _, d := range v.Devices {
+		if d.Target == target {
+			return true
+		}
+	}
+	return false
+}
+
+// verifyOn runs the safe verification on a host. Its exit code only repeats
+// what the output says.
+func verifyOn(ctx context.Context, h rehearsal.Host) (verifiedBMCs, rehearsal.Facts, error) {
+	var v verifiedBMCs
+	var facts rehearsal.Facts
+	out, err := h.Run(ctx, "holdfast", "fencing", "verify", "-o", "json")
+	if json.Unmarshal(out, &v) != nil {
+		return v, facts, fmt.Errorf("verify on %s: %w", h.Name, orElse(err, "it runs another version of holdfast, or none"))
+	}
+	out, err = h.Run(ctx, "holdfast", "fencing", "facts")
+	if err == nil {
+		err = json.Unmarshal(out, &facts)
+	}
+	if err != nil {
+		return v, facts, fmt.Errorf("facts of %s: %w", h.Name, err)
+	}
+	return v, facts, nil
+}
+
+// orElse is an error, or the words for the lack of one.
+func orElse(err error, otherwise string) error {
+	if err != nil {
+		return err
+	}
+	return errors.New(otherwise)
+}
+
+func (v verification) table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "TARGET\tFROM\tBMC\tPOWER\tIDENTITY\tFORCEOFF\tON\tCERTIFICATE\tCONNECT\tREAD\tDELAY")
+	for _, d := range v.Devices {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Target, d.By, d.Address, orDash(d.Power),
+			d.Identity, yesNo(d.ForceOff), yesNo(d.On), orDash(d.Certificate), short(d.Connect), short(d.Slowest()), short(d.Delay))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, d := range v.Devices {
+		lines(w, "problem", d, d.Problems)
+		lines(w, "warning", d, d.Warnings)
+	}
+	for _, p := range v.Problems {
+		_, _ = fmt.Fprintf(w, "problem: %s\n", p)
+	}
+	return nil
+}
+
+func lines(w io.Writer, kind string, d device, texts []string) {
+	for _, text := range texts {
+		_, _ = fmt.Fprintf(w, "%s: %s, from %s: %s\n", kind, d.Target, d.By, text)
+	}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// short is a time as a person reads it.
+func short(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}

@@ -1,0 +1,121 @@
+package fencing
+
+import (
+	"fmt"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Health is what is known of both hosts before one of them is crashed on
+// purpose, and after it came back.
+type Health struct {
+	// Hosts are the two hosts.
+	Hosts []string
+	// Reports are those of the hosts' agents of etcd. A host that cannot be
+	// asked has none; what its peer heard from it then counts.
+	Reports map[string]state.Fact[state.EtcdReport]
+	// Online are the hosts that take part in Pacemaker, Failures its failed
+	// actions.
+	Online   state.Fact[map[string]bool]
+	Failures []string
+}
+
+// Problems says why the cluster is not in full health: empty means that both
+// hosts hold every acknowledged write and either may be lost.
+func (h Health) Problems() []string {
+	var out []string
+	if !h.Online.Known {
+		out = append(out, "Pacemaker does not answer")
+	}
+	asked := 0
+	for _, host := range h.Hosts {
+		if h.Online.Known && !h.Online.Value[host] {
+			out = append(out, host+" is not online in Pacemaker")
+		}
+		if r := h.Reports[host]; r.Known {
+			asked++
+			out = append(out, ofReport(host, r.Value)...)
+		} else {
+			out = append(out, h.ofStatement(host)...)
+		}
+	}
+	if asked == 0 {
+		out = append(out, "no host's agent of etcd answers")
+	}
+	return out
+}
+
+// ofReport judges a host by its own report.
+func ofReport(host string, r state.EtcdReport) []string {
+	s := r.Snapshot
+	var out []string
+	bad := func(format string, args ...any) { out = append(out, host+": "+fmt.Sprintf(format, args...)) }
+	if !s.Record.Known || s.Record.Value.State != state.EtcdPair {
+		bad("its record is %s, not pair", stateOf(s.Record))
+	}
+	if !state.Is(s.Local.Running, true) {
+		bad("etcd does not run")
+	}
+	if !s.Local.Leader.Known || s.Local.Leader.Value == 0 {
+		bad("etcd knows no leader")
+	}
+	if n := voters(s.Local.Members); n != 2 {
+		bad("etcd has %d voters, not 2", n)
+	}
+	if !state.Is(s.Pacemaker.Contact, true) {
+		bad("it has no contact to its peer")
+	}
+	if r.Problem != "" {
+		bad("%s", r.Problem)
+	}
+	return out
+}
+
+// ofStatement judges a host by what its peer heard from it.
+func (h Health) ofStatement(host string) []string {
+	for _, other := range h.Hosts {
+		r := h.Reports[other]
+		if other == host || !r.Known {
+			continue
+		}
+		switch s := r.Value.Snapshot.Statement; {
+		case !s.Known:
+			return []string{host + ": nothing was heard from it"}
+		case s.Value.Record.State != state.EtcdPair:
+			return []string{fmt.Sprintf("%s: its record is %s, not pair", host, s.Value.Record.State)}
+		case !state.Is(s.Value.Running, true):
+			return []string{host + ": etcd does not run"}
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+func stateOf(r state.Fact[state.EtcdRecord]) string {
+	if !r.Known {
+		return "unknown"
+	}
+	return string(r.Value.State)
+}
+
+// voters counts the members that vote; a learner beside them spoils the
+// number.
+func voters(members state.Fact[[]state.EtcdMember]) int {
+	n := 0
+	for _, m := range members.Value {
+		if m.Learner {
+			return -1
+		}
+		n++
+	}
+	return n
+}
+
+// GoesOnAlone reports whether a host has taken over from a peer that was
+// fenced.
+func GoesOnAlone(r state.EtcdReport) bool {
+	s := r.Snapshot
+	return s.Record.Known && s.Record.Value.State == state.EtcdSole && state.Is(s.Local.Running, true) &&
+		s.Local.Leader.Known && s.Local.Leader.Value != 0
+}

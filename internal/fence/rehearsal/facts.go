@@ -1,0 +1,131 @@
+// Package rehearsal crashes the hosts of a two-node cluster on purpose, one
+// after the other, through Pacemaker, and measures how it recovers. It refuses
+// to begin, or to go on, with a cluster that is not in full health.
+package rehearsal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// historyKept bounds the fences that facts hold.
+const historyKept = 10
+
+// Facts are what one host knows, as `holdfast fencing facts` prints it on that
+// host.
+type Facts struct {
+	Host string `json:"host"`
+	// UUID and Serial are the host's own, as its SMBIOS tells them.
+	UUID   string `json:"uuid,omitempty"`
+	Serial string `json:"serial,omitempty"`
+	Boot   string `json:"boot"`
+	// Targets are the hosts that this one can fence.
+	Targets  []string                     `json:"targets"`
+	Etcd     state.Fact[state.EtcdReport] `json:"etcd"`
+	Online   state.Fact[[]string]         `json:"online"`
+	Failures []string                     `json:"failures,omitempty"`
+	History  []fence.Record               `json:"history,omitempty"`
+	// Problems say what could not be found out.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Gather looks at the host that it runs on.
+func Gather(ctx context.Context) Facts {
+	var f Facts
+	var err error
+	note := func(err error) {
+		if err != nil {
+			f.Problems = append(f.Problems, err.Error())
+		}
+	}
+	f.Host, err = os.Hostname()
+	note(err)
+	f.UUID, f.Serial, err = fence.OwnIdentity()
+	note(err)
+	f.Boot, _, err = observe.Boot()
+	note(err)
+	f.Targets, err = fence.Targets(state.FencingDir)
+	note(err)
+	report, err := explain.Ask(ctx, state.EtcdSocketPath)
+	note(err)
+	f.Etcd = state.Fact[state.EtcdReport]{Known: err == nil, Value: report}
+	status, err := pacemaker.Look(ctx)
+	note(err)
+	f.Online, f.Failures = state.Fact[[]string]{Known: err == nil, Value: status.Online}, status.Failures
+	history, err := fence.History(state.FencingHistoryPath)
+	note(err)
+	f.History = history[max(0, len(history)-historyKept):]
+	return f
+}
+
+// Runner runs a command on one host and returns what it printed. The command
+// may print and still fail: both are returned.
+type Runner func(ctx context.Context, args ...string) ([]byte, error)
+
+// Local runs commands on this host.
+func Local(ctx context.Context, args ...string) ([]byte, error) {
+	return host.Run(ctx, host.Command(args[0], args[1:]...))
+}
+
+// Through returns a runner that puts words before each command, such as ssh
+// and the name of a host.
+func Through(prefix []string) Runner {
+	return func(ctx context.Context, args ...string) ([]byte, error) {
+		return Local(ctx, append(prefix[:len(prefix):len(prefix)], args...)...)
+	}
+}
+
+// Host is one host of the cluster. Run is nil for a host that cannot be asked.
+type Host struct {
+	Name string
+	Run  Runner
+}
+
+// facts asks a host what it knows.
+func (h Host) facts(ctx context.Context) (Facts, error) {
+	var f Facts
+	out, err := h.Run(ctx, "holdfast", "fencing", "facts")
+	if err != nil {
+		return f, fmt.Errorf("facts of %s: %w", h.Name, err)
+	}
+	if err := json.Unmarshal(out, &f); err != nil {
+		return f, fmt.Errorf("facts of %s: another version of holdfast, or none, answers there: %w", h.Name, err)
+	}
+	return f, nil
+}
+
+// health puts the facts of the hosts together.
+func health(hosts []Host, facts map[string]Facts) fencing.Health {
+	h := fencing.Health{Reports: map[string]state.Fact[state.EtcdReport]{}}
+	for _, host := range hosts {
+		h.Hosts = append(h.Hosts, host.Name)
+		f, ok := facts[host.Name]
+		if !ok {
+			continue
+		}
+		h.Reports[host.Name] = f.Etcd
+		h.Failures = append(h.Failures, f.Failures...)
+		if f.Online.Known {
+			h.Online = state.Known(named(f.Online.Value))
+		}
+	}
+	return h
+}
+
+func named(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}

@@ -1,0 +1,252 @@
+package rehearsal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+const (
+	// lookInterval is the time between two looks at the cluster.
+	lookInterval = 500 * time.Millisecond
+	// lookTimeout bounds one question to a host, which may be off.
+	lookTimeout = 15 * time.Second
+	// fenceTimeout is what Pacemaker may spend on one fence.
+	fenceTimeout = 120 * time.Second
+	// DefaultReturn is how long a host may take until it is a voter again.
+	DefaultReturn = 15 * time.Minute
+)
+
+// Run is one rehearsal.
+type Run struct {
+	Hosts []Host
+	// Targets are the hosts to crash, in this order. Each needs a peer that
+	// can be asked.
+	Targets []string
+	// Return bounds the wait for full health; zero means DefaultReturn.
+	Return time.Duration
+	// Progress is told what happens.
+	Progress func(format string, args ...any)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Times are the phases of one host's crash and recovery, each counted from the
+// order to fence.
+type Times struct {
+	Target string `json:"target"`
+	By     string `json:"by"`
+	// Fenced is when Pacemaker had the target fenced, GoesOn when the peer
+	// went on alone, Answers when the target answered again, Healthy when both
+	// were voters again. Looks are half a second apart.
+	Fenced  time.Duration `json:"fenced"`
+	GoesOn  time.Duration `json:"goesOn,omitempty"`
+	Answers time.Duration `json:"answers,omitempty"`
+	Healthy time.Duration `json:"healthy"`
+	// Fence holds the phases of the fence itself, as the agent recorded them.
+	Fence *fence.Record `json:"fence,omitempty"`
+	// before is when the target had been fenced the last time: a record with
+	// that time is not of this crash.
+	before time.Time
+}
+
+// ErrUnhealthy says that a rehearsal did not begin, or stopped, because the
+// cluster was not in full health.
+var ErrUnhealthy = errors.New("the cluster is not in full health")
+
+// Crash crashes each target in turn. It returns the times of those that came
+// back, also when a later one did not.
+func (r Run) Crash(ctx context.Context) ([]Times, error) {
+	r.Return = cmp.Or(r.Return, DefaultReturn)
+	var all []Times
+	for _, target := range r.Targets {
+		by, err := r.peerOf(target)
+		if err != nil {
+			return all, err
+		}
+		if problems := r.problems(ctx); len(problems) > 0 {
+			return all, fmt.Errorf("%s is not crashed: %w: %s", target, ErrUnhealthy, strings.Join(problems, "; "))
+		}
+		times, err := r.crash(ctx, target, by)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, times)
+	}
+	return all, nil
+}
+
+func (r Run) peerOf(target string) (Host, error) {
+	i := slices.IndexFunc(r.Hosts, func(h Host) bool { return h.Name != target && h.Run != nil })
+	if i < 0 || !slices.ContainsFunc(r.Hosts, func(h Host) bool { return h.Name == target }) {
+		return Host{}, fmt.Errorf("crash %s: there is no peer of it that can be asked", target)
+	}
+	return r.Hosts[i], nil
+}
+
+func (r Run) crash(ctx context.Context, target string, by Host) (Times, error) {
+	t := Times{Target: target, By: by.Name}
+	if f, err := by.look(ctx); err == nil {
+		if last := lastFence(f.History, target); last != nil {
+			t.before = last.Time
+		}
+	}
+	begin := r.Now()
+	r.Progress("%s has Pacemaker fence %s", by.Name, target)
+	fenced := make(chan error, 1)
+	go func() { fenced <- order(ctx, by, target) }()
+	if err := r.watch(ctx, begin, by, &t, fenced); err != nil {
+		return t, err
+	}
+	return t, r.waitHealthy(ctx, begin, target, &t)
+}
+
+// order has Pacemaker on a host fence another one. That it is done through
+// Pacemaker is the point: the device, its delay and its constraints are tried
+// too.
+func order(ctx context.Context, by Host, target string) error {
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeout+lookTimeout)
+	defer cancel()
+	seconds := strconv.Itoa(int(fenceTimeout.Seconds()))
+	if _, err := by.Run(ctx, "stonith_admin", "--reboot", target, "--timeout="+seconds); err != nil {
+		return fmt.Errorf("fence %s: %w", target, err)
+	}
+	return nil
+}
+
+// watch looks at the survivor until the fence is done and it goes on alone, or
+// is in full health again already: a host may be back before anybody looks.
+func (r Run) watch(ctx context.Context, begin time.Time, by Host, t *Times, fenced <-chan error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Return, errors.New("not in "+r.Return.String()))
+	defer cancel()
+	for t.Fenced == 0 || t.GoesOn == 0 {
+		select {
+		case err := <-fenced:
+			if err != nil {
+				return err
+			}
+			t.Fenced = r.Now().Sub(begin)
+			r.Progress("%s is fenced after %s", t.Target, t.Fenced.Round(time.Millisecond))
+		default:
+		}
+		f, err := by.look(ctx)
+		if err == nil && t.GoesOn == 0 && f.Etcd.Known && fencing.GoesOnAlone(f.Etcd.Value) {
+			t.GoesOn = r.Now().Sub(begin)
+			r.Progress("%s goes on alone after %s", by.Name, t.GoesOn.Round(time.Millisecond))
+		}
+		if err == nil && t.Fenced > 0 && len(r.problems(ctx)) == 0 {
+			return nil
+		}
+		if errSleep := host.Sleep(ctx, lookInterval); errSleep != nil {
+			return fmt.Errorf("%s is to go on alone: %w: run 'holdfast explain' on %s", by.Name, errSleep, by.Name)
+		}
+	}
+	return nil
+}
+
+// look asks a host that may be off.
+func (h Host) look(ctx context.Context) (Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return h.facts(ctx)
+}
+
+func (r Run) waitHealthy(ctx context.Context, begin time.Time, target string, t *Times) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Return, errors.New("not in "+r.Return.String()))
+	defer cancel()
+	said := ""
+	for {
+		facts := r.ask(ctx)
+		if f, ok := facts[target]; ok && t.Answers == 0 {
+			t.Answers = r.Now().Sub(begin)
+			r.Progress("%s answers again after %s (boot %s)", target, t.Answers.Round(time.Millisecond), f.Boot)
+		}
+		problems := r.judge(facts)
+		if len(problems) == 0 {
+			t.Healthy = r.Now().Sub(begin)
+			if last := lastFence(facts[t.By].History, target); last != nil && !last.Time.Equal(t.before) {
+				t.Fence = last
+			}
+			r.Progress("both hosts are voters again after %s", t.Healthy.Round(time.Millisecond))
+			return nil
+		}
+		if now := strings.Join(problems, "; "); now != said {
+			r.Progress("waiting: %s", now)
+			said = now
+		}
+		if err := host.Sleep(ctx, lookInterval); err != nil {
+			return fmt.Errorf("full health after the crash of %s: %w: %s", target, err, said)
+		}
+	}
+}
+
+// lastFence is the last record of a proven fence of a target.
+func lastFence(history []fence.Record, target string) *fence.Record {
+	for _, r := range slices.Backward(history) {
+		if r.Target == target && r.Off {
+			return &r
+		}
+	}
+	return nil
+}
+
+// ask asks all hosts at once.
+func (r Run) ask(ctx context.Context) map[string]Facts {
+	type answer struct {
+		host  string
+		facts Facts
+		err   error
+	}
+	answers := make(chan answer, len(r.Hosts))
+	asked := 0
+	for _, h := range r.Hosts {
+		if h.Run == nil {
+			continue
+		}
+		asked++
+		go func() {
+			f, err := h.look(ctx)
+			answers <- answer{h.Name, f, err}
+		}()
+	}
+	facts := map[string]Facts{}
+	for range asked {
+		if a := <-answers; a.err == nil {
+			facts[a.host] = a.facts
+		}
+	}
+	return facts
+}
+
+func (r Run) judge(facts map[string]Facts) []string {
+	var out []string
+	for _, h := range r.Hosts {
+		if _, ok := facts[h.Name]; h.Run != nil && !ok {
+			out = append(out, h.Name+" does not answer")
+		}
+	}
+	return append(out, health(r.Hosts, facts).Problems()...)
+}
+
+func (r Run) problems(ctx context.Context) []string { return r.judge(r.ask(ctx)) }
+
+// Measured are the times from the begin of each fence to its proof, the delay
+// not counted. A host that was off before is no measurement.
+func Measured(all []Times) map[string][]time.Duration {
+	out := map[string][]time.Duration{}
+	for _, t := range all {
+		if t.Fence != nil && t.Fence.Requests > 0 {
+			out[t.Target] = append(out[t.Target], t.Fence.Phases.Identify+t.Fence.Phases.PowerOff)
+		}
+	}
+	return out
+}
