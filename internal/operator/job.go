@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/host"
 	render "github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // inputWait bounds how long kubelet may take to show the newest input: it
@@ -32,11 +33,21 @@ type job struct {
 	// root is the host's root, as a container that shares its process ids
 	// sees it.
 	root    string
+	command []string
+	// last is the file in which kubelet looks for the reason of a failure.
+	last    string
 	streams command.Streams
 }
 
+// onHost enters the host's namespaces with the host's own program: below its
+// root there is none of the container's.
+var onHost = []string{
+	"/usr/bin/nsenter", "-t", "1", "-m", "-u", "-n", "-i", "-p", "--",
+	"/usr/local/bin/holdfast-agent", "two-node",
+}
+
 func newJob(streams command.Streams) *cobra.Command {
-	j := job{root: "/proc/1/root", streams: streams}
+	j := job{root: "/proc/1/root", command: onHost, last: "/dev/termination-log", streams: streams}
 	cmd := &cobra.Command{
 		Use:   "job STEP",
 		Short: "Do one step of the set-up of two control planes on this host",
@@ -80,18 +91,18 @@ func (j job) run(ctx context.Context) error {
 	}
 	out := &cleaner{to: j.streams.Err, hide: hide}
 	_, err = host.Run(ctx, host.Cmd{
-		Name: "/usr/bin/nsenter",
-		Args: []string{
-			"-t", "1", "-m", "-u", "-n", "-i", "-p", "--",
-			"/usr/local/bin/holdfast-agent", "two-node", j.step,
-		},
+		Name: j.command[0], Args: append(slices.Clone(j.command[1:]), j.step),
 		Chroot: j.root, Stdin: bytes.NewReader(input), Stdout: out, Stderr: out,
 	})
 	out.flush()
 	if err == nil {
 		return nil
 	}
-	return errors.New(lastWords(err, hide))
+	words := lastWords(err, hide)
+	if os.WriteFile(j.last, []byte(words), state.DefaultFileMode) != nil {
+		return errors.New(words) // kubelet takes the log's end then
+	}
+	return fmt.Errorf("step %s failed on this host (exit code %d)", j.step, host.ExitCode(err))
 }
 
 // lastWords is what the step said last. Its command line says nothing, and the

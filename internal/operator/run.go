@@ -23,10 +23,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/operator/twonode"
 	render "github.com/holdfast/holdfast/internal/render/operator"
@@ -78,14 +80,23 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 		Cert: filepath.Join(o.etcdPKI, "healthcheck-client.crt"),
 		Key:  filepath.Join(o.etcdPKI, "healthcheck-client.key"),
 	}}
+	if err := addTwoNode(manager, members.Ask, members.Identity.CA); err != nil {
+		return err
+	}
+	return manager.Start(ctx)
+}
+
+// asker asks etcd how its members are.
+type asker func(context.Context, []twonode.Host) map[string]handover.Member
+
+func addTwoNode(manager ctrl.Manager, ask asker, authorities string) error {
 	controller := &twonode.Reconciler{
-		Client: manager.GetClient(), Live: manager.GetAPIReader(), Etcd: members.Ask,
-		CABundle: members.Identity.CA, Now: time.Now,
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Etcd: ask, CABundle: authorities, Now: time.Now,
 	}
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set the controller of two nodes up: %w", err)
 	}
-	return manager.Start(ctx)
+	return nil
 }
 
 // access is how the cluster's API is reached. From a pod it is asked on its own
@@ -131,12 +142,21 @@ func firstOf(addresses ...string) func(context.Context, string, string) (net.Con
 	}
 }
 
-func newManager(cfg *rest.Config, health string, logger logr.Logger) (ctrl.Manager, error) {
+// newScheme knows the kinds that controllers read and write.
+func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, configv1.Install, operatorv1.Install} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
+	}
+	return scheme, nil
+}
+
+func newManager(cfg *rest.Config, health string, logger logr.Logger) (ctrl.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
 	}
 	own := map[string]cache.Config{render.Namespace: {}}
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
@@ -145,6 +165,8 @@ func newManager(cfg *rest.Config, health string, logger logr.Logger) (ctrl.Manag
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Namespaces: own}, &corev1.ConfigMap{}: {Namespaces: own}, &batchv1.Job{}: {Namespaces: own},
 		}},
+		// The name of a controller tells its metrics apart, of which there are none.
+		Controller:                    ctrlconfig.Controller{SkipNameValidation: new(true)},
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:        health,
 		LeaderElection:                true,

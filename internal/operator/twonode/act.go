@@ -118,7 +118,7 @@ func (r *Reconciler) deleteJob(ctx context.Context, g *gathered, name string) er
 		policy = metav1.DeletePropagationForeground
 	}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: operator.Namespace, Name: name}}
-	err := r.Client.Delete(ctx, job, client.PropagationPolicy(policy))
+	err := r.Client.Delete(ctx, job, client.PropagationPolicy(policy), client.Preconditions{UID: new(g.uids[name])})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Job %s: %w", name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -27,6 +28,9 @@ type gathered struct {
 	nodes   []handover.Node
 	missing []string
 	jobs    []handover.Job
+	// uids are the Jobs' own, by name: another one of the same name is none of
+	// those that a decision is about.
+	uids map[string]types.UID
 	// material is what Jobs are made from, nil while something is missing.
 	material *material
 }
@@ -54,8 +58,7 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 	if err := r.collect(ctx, g, hosts); err != nil {
 		return nil, err
 	}
-	g.jobs, err = r.jobs(ctx, g.material)
-	return g, err
+	return g, r.jobs(ctx, g)
 }
 
 // hosts lists the control planes in the order of their names, and asks etcd
@@ -117,24 +120,24 @@ func isInput(o client.Object) bool {
 }
 
 // jobs reads the Jobs of the steps, and of those that failed why.
-func (r *Reconciler) jobs(ctx context.Context, m *material) ([]handover.Job, error) {
+func (r *Reconciler) jobs(ctx context.Context, g *gathered) error {
 	var list batchv1.JobList
 	if err := r.Client.List(ctx, &list, client.InNamespace(operator.Namespace), client.HasLabels{operator.LabelStep}); err != nil {
-		return nil, fmt.Errorf("list Jobs: %w", err)
+		return fmt.Errorf("list Jobs: %w", err)
 	}
-	var out []handover.Job
+	g.uids = map[string]types.UID{}
 	for i := range list.Items {
 		j := jobOf(&list.Items[i])
 		if j.State == handover.JobFailed {
 			words, err := r.lastWords(ctx, &list.Items[i])
 			if err != nil {
-				return nil, err
+				return err
 			}
-			j.Failure = m.redact(words)
+			j.Failure = g.material.redact(words)
 		}
-		out = append(out, j)
+		g.jobs, g.uids[j.Name] = append(g.jobs, j), list.Items[i].UID
 	}
-	return out, nil
+	return nil
 }
 
 func jobOf(j *batchv1.Job) handover.Job {

@@ -7,7 +7,9 @@ package twonode
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -33,6 +36,7 @@ const clusterName = "cluster"
 // The pauses after which the cluster is looked at although nothing was told:
 // etcd's health and its authorities' file tell nobody when they change.
 const (
+	lookAnew             = 100 * time.Millisecond
 	lookWhileOutstanding = 2 * time.Second
 	lookWhenDone         = 30 * time.Second
 )
@@ -74,15 +78,46 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil || !two {
 		return reconcile.Result{}, err
 	}
-	g, err := r.gather(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
+	d, err := r.step(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
 	}
-	d := handover.Decide(g.snapshot(r.Now()))
-	if err := r.act(ctx, g, d); err != nil {
-		return reconcile.Result{}, err
+	if err != nil {
+		return reconcile.Result{}, errors.Join(err, r.complain(ctx, err))
 	}
 	return reconcile.Result{RequeueAfter: again(d)}, nil
+}
+
+func (r *Reconciler) step(ctx context.Context) (handover.Decision, error) {
+	g, err := r.gather(ctx)
+	if err != nil {
+		return handover.Decision{}, err
+	}
+	d := handover.Decide(g.snapshot(r.Now()))
+	return d, r.act(ctx, g, d)
+}
+
+// complain says in etcd's object what keeps the operator from working, where
+// that is more than a moment's trouble with the API.
+func (r *Reconciler) complain(ctx context.Context, why error) error {
+	if ctx.Err() != nil || passing(why) {
+		return nil
+	}
+	etcd := &operatorv1.Etcd{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: clusterName}, etcd); err != nil {
+		return nil //nolint:nilerr // it is what is being complained about
+	}
+	return r.setConditions(ctx, etcd, []handover.Condition{{
+		Type: handover.SetupDegraded, Status: true, Reason: "OperatorFailed", Message: why.Error(),
+	}})
+}
+
+// passing is whether an error ends by itself.
+func passing(err error) bool {
+	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) // the API's connection
+	}
+	return !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !apierrors.IsBadRequest(err)
 }
 
 // again is when to look again.

@@ -1,0 +1,133 @@
+// Package apitest runs the API server and the controllers of a release against
+// its etcd, for tests that would prove little without them. Nobody runs pods
+// there: a test is the kubelet where it needs one.
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// programs are what runs, in the order in which it is started.
+var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager"}
+
+// tool is what an installation applies its manifests with.
+const tool = "kubectl"
+
+// API is a running API server.
+type API struct {
+	// Config is an administrator's access.
+	Config *rest.Config
+	// kubeconfig is a file with that access, kubectl the program.
+	kubeconfig, kubectl string
+}
+
+// Main runs a package's tests with one API server for all of them, whose
+// access is then in api, and returns the exit code. Where no release was built
+// yet api stays nil, unless HOLDFAST_REQUIRE_TOOLS is 1.
+func Main(m *testing.M, api **API) int {
+	paths, err := findAll()
+	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "NOT TESTED against a real API: %v\n", err)
+		if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+			return 1
+		}
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "apitest-")
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // below the folder for temporary files
+	ctx, stop := context.WithCancel(context.Background())
+	s := &server{dir: dir, paths: paths, ended: make(chan error, len(programs))}
+	defer s.wait()
+	defer stop()
+	if err := s.start(ctx); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "start an API server: %v\n%s", err, s.words())
+		return 1
+	}
+	*api = &API{Config: s.config, kubeconfig: s.file("kubeconfig"), kubectl: paths[tool]}
+	return m.Run()
+}
+
+// Need skips a test where there is no API server.
+func Need(t *testing.T, api *API) *API {
+	t.Helper()
+	if api == nil {
+		t.Skip("NOT TESTED: this needs the release's API server (run `holdfast release build` once)")
+	}
+	return api
+}
+
+// Install applies manifests as an installation does: kinds, objects, statuses.
+func (a *API) Install(t *testing.T, files []state.File) {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := host.WriteFiles(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	apply := []string{"apply", "--server-side", "--force-conflicts", "--field-manager=holdfast-install", "--filename"}
+	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Kinds))...)
+	a.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "--filename", filepath.Join(dir, manifests.Kinds))
+	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Objects))...)
+	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Statuses), "--subresource=status")...)
+}
+
+// Kubectl runs one command as an administrator.
+func (a *API) Kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := host.Run(t.Context(), host.Command(a.kubectl, append([]string{"--kubeconfig", a.kubeconfig}, args...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func findAll() (map[string]string, error) {
+	cache, err := release.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	var errs []error
+	for _, p := range append(programs, tool) {
+		path, err := find(cache, p)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		paths[p] = path
+	}
+	return paths, errors.Join(errs...)
+}
+
+// find returns the newest build of a program.
+func find(cache, program string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(cache, "steps", "go-*", program))
+	if err != nil {
+		return "", err
+	}
+	newest, when := "", time.Time{}
+	for _, path := range found {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(when) {
+			newest, when = path, info.ModTime()
+		}
+	}
+	if newest == "" {
+		return "", fmt.Errorf("%s is not in the build cache (run `holdfast release build` once)", program)
+	}
+	return newest, nil
+}

@@ -1,0 +1,181 @@
+package operator
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	render "github.com/holdfast/holdfast/internal/render/operator"
+)
+
+// wholeWay is the order of the steps; those that run together are in the order
+// of their nodes only by chance.
+const wholeWay = "auth auth fencing fencing setup manifest manifest hand-over hand-over finish finish"
+
+// stepsOf leaves the nodes out.
+func stepsOf(ran string) string {
+	var out []string
+	for entry := range strings.SplitSeq(ran, ", ") {
+		step, _, _ := strings.Cut(entry, " ")
+		out = append(out, step)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestTwoHostsAreSetUpStepByStep takes one cluster from its first host to
+// years later, with the API and the Job controller of the release.
+func TestTwoHostsAreSetUpStepByStep(t *testing.T) {
+	c := newCluster(t)
+	ctx, stopKubelets := context.WithCancel(t.Context())
+	defer stopKubelets()
+	go c.kubelets(ctx)
+	stop := c.operator()
+
+	t.Log("one host: it waits for the other")
+	c.join("cp-1", "10.98.0.11")
+	c.eventually(handover.SetupProgressing, "True Waiting waiting: 1 of 2 control planes have joined")
+
+	t.Log("two hosts, of which one's etcd has not started: it waits for that")
+	c.setEtcd("cp-2", handover.MemberUnhealthy)
+	c.steps(func(step, node string, attempt int) (string, bool, bool) {
+		switch {
+		case step == "fencing" && node == "cp-2" && attempt == 1:
+			return "BMC says: 401 for admin with hush-2", true, true
+		case step == "setup":
+			return "", false, false
+		}
+		return "", false, true
+	})
+	c.join("cp-2", "10.98.0.12")
+	c.setEtcd("cp-2", handover.MemberHealthy)
+
+	t.Log("a step fails: its words are known, without the password, until it succeeds")
+	c.eventually(handover.SetupDegraded, "True FencingFailed fencing on cp-2 failed (attempt 1): BMC says: 401 for admin with <redacted>")
+	c.eventually(handover.SetupDegraded, "False")
+	c.eventually(handover.SetupProgressing, "True Setup step 3 of 6 (setup) on cp-1")
+
+	t.Log("the operator is restarted while a step runs: that step is not repeated")
+	stop()
+	before := c.job("two-node-setup")
+	stop = c.operator()
+	defer func() { stop() }()
+	c.steps(func(string, string, int) (string, bool, bool) { return "", false, true })
+	c.eventually(handover.SetupProgressing, "False AsExpected")
+	if after := c.job("two-node-setup"); after.UID != before.UID {
+		t.Error("the Job that ran was made again")
+	}
+	if got := stepsOf(c.past()); got != strings.Replace(wholeWay, "fencing fencing", "fencing fencing fencing", 1) {
+		t.Errorf("ran %s", got)
+	}
+	for _, kind := range []string{handover.ReadyForTransition, handover.CompletedTransition, handover.SetupAvailable} {
+		c.eventually(kind, "True")
+	}
+
+	c.theHandOverIsOneWay()
+	c.theManifestsArePublished()
+	c.changesAreCarriedOut()
+}
+
+func (c *cluster) job(name string) *batchv1.Job {
+	c.t.Helper()
+	j := &batchv1.Job{}
+	must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: name}, j))
+	return j
+}
+
+// theHandOverIsOneWay tries what would make kubelet start etcd again.
+func (c *cluster) theHandOverIsOneWay() {
+	c.t.Helper()
+	c.t.Log("the hand-over cannot be taken back")
+	const overrides = `{"spec":{"unsupportedConfigOverrides":`
+	patch := func(kind types.PatchType, body string) error {
+		return c.admin.Patch(c.t.Context(), c.etcdObject(), client.RawPatch(kind, []byte(body)))
+	}
+	refused := func() bool { return patch(types.MergePatchType, overrides+`null}}`) != nil }
+	c.until(refused, func() string { return "the overrides could be removed" })
+	for name, body := range map[string]string{
+		"without one of them":    overrides + `{"useExternalEtcdSupport":null}}}`,
+		"without the other":      overrides + `{"useUnsupportedUnsafeEtcdContainerRemoval":null}}}`,
+		"false":                  overrides + `{"useExternalEtcdSupport":false}}}`,
+		"a text":                 overrides + `{"useExternalEtcdSupport":"true"}}}`,
+		"something else":         overrides + `{"useUnsupportedUnsafeEtcdContainerRemoval":{"yes":true}}}}`,
+		"a spec of other things": `{"spec":null}`,
+	} {
+		err := patch(types.MergePatchType, body)
+		if err == nil || !strings.Contains(err.Error(), "there is no way back") && name != "a spec of other things" {
+			c.t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := c.admin.Delete(c.t.Context(), c.etcdObject()); err == nil || !strings.Contains(err.Error(), "there is no way back") {
+		c.t.Errorf("etcd's object could be deleted: %v", err)
+	}
+	must(c.t, patch(types.MergePatchType, `{"spec":{"logLevel":"Debug"}}`))
+	must(c.t, patch(types.MergePatchType, overrides+`{"another":1}}}`))
+}
+
+func (c *cluster) theManifestsArePublished() {
+	c.t.Helper()
+	cm := &corev1.ConfigMap{}
+	must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: "external-etcd-pod"}, cm))
+	for node, address := range map[string]string{"cp-1": "10.98.0.11", "cp-2": "10.98.0.12"} {
+		if pod := cm.Data[node+".yaml"]; !strings.Contains(pod, "kind: Pod") || !strings.Contains(pod, "https://"+address+":2379") {
+			c.t.Errorf("the manifest of %s is\n%s", node, pod)
+		}
+	}
+}
+
+func (c *cluster) changesAreCarriedOut() {
+	c.t.Helper()
+	c.t.Log("a new password goes to both hosts, and nothing else is done")
+	secret := &corev1.Secret{}
+	must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: "fencing-credentials-cp-1"}, secret))
+	secret.Data["password"] = []byte("hush-3")
+	must(c.t, c.admin.Update(c.t.Context(), secret))
+	c.afterwards("fencing fencing")
+	input := &corev1.Secret{}
+	must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.InputSecret("cp-2")}, input))
+	if !strings.Contains(string(input.Data[render.InputKey]), "hush-3") {
+		c.t.Error("the peer was not given the new password")
+	}
+
+	c.t.Log("a host that is down changes nothing and fails nothing")
+	c.setReady("cp-2", corev1.ConditionUnknown)
+	c.t.Log("what is changed meanwhile waits for it")
+	secret.Data["password"] = []byte("hush-4")
+	must(c.t, c.admin.Update(c.t.Context(), secret))
+	c.eventually(handover.SetupProgressing, "True Waiting step 2 of 6 (fencing) on cp-1 and cp-2, waiting: node cp-2 is not ready")
+	if got := c.condition(handover.SetupDegraded); !strings.HasPrefix(got, "False") {
+		c.t.Error(got)
+	}
+	c.setReady("cp-2", corev1.ConditionTrue)
+	c.afterwards("fencing fencing")
+
+	c.t.Log("an account that is removed is missed, and the hand-over stays what it is")
+	must(c.t, c.admin.Delete(c.t.Context(), secret))
+	c.eventually(handover.SetupDegraded, "True Missing Secret openshift-etcd/fencing-credentials-cp-1 is not there")
+	if got := c.condition(handover.CompletedTransition); !strings.HasPrefix(got, "True") {
+		c.t.Error(got)
+	}
+}
+
+// afterwards waits until all is done again, and compares what was done for it.
+func (c *cluster) afterwards(want string) {
+	c.t.Helper()
+	got := ""
+	c.until(func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		got = stepsOf(strings.Join(c.ran, ", "))
+		return got == want
+	}, func() string { return "ran " + got + ", want " + want })
+	c.eventually(handover.SetupProgressing, "False AsExpected")
+	if got := stepsOf(c.past()); got != want {
+		c.t.Errorf("ran %s, want %s", got, want)
+	}
+}
