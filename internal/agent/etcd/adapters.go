@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -79,13 +80,25 @@ func (p *process) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := etcd.Settle(ctx, etcdpod.DataDir); err != nil {
+	if err := settle(ctx); err != nil {
 		return err
 	}
 	if err := podman.Run(ctx, spec); err != nil {
 		return err
 	}
 	return p.awaitHeld(ctx)
+}
+
+// settle prepares a copy for a plain start; a learner that joins has none yet.
+func settle(ctx context.Context) error {
+	_, err := os.Stat(filepath.Join(etcdpod.DataDir, "member"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return etcd.Settle(ctx, etcdpod.DataDir)
 }
 
 // awaitHeld returns when etcd holds its copy, or has ended.
