@@ -53,6 +53,26 @@ func testDrop(r *real) {
 	}
 }
 
+func testPartition(r *real) {
+	r.inject(Fault{Kind: FaultPartition, Host: "cp-2"})
+	r.fails("cp-1", ping+"10.98.0.12")
+	r.fails("cp-2", ping+"10.98.0.11")
+	for _, h := range []string{"cp-1", "cp-2"} {
+		r.works(h, ping+"10.98.0.1")
+	}
+	r.works("cp-1", ping+"10.99.0.12") // the other network is whole
+	r.clear()
+	r.eventually("the hosts hear each other", func() bool { _, err := r.sh("cp-1", ping+"10.98.0.12"); return err == nil })
+}
+
+func testEtcdDamage(r *real) {
+	r.works("cp-1", "mkdir -p /var/lib/etcd/member && touch /var/lib/etcd/member/x /var/lib/etcd/record")
+	r.inject(Fault{Kind: FaultEtcdDamage, Host: "cp-1", Part: damageMember})
+	r.works("cp-1", "test ! -e /var/lib/etcd/member && test -e /var/lib/etcd/record")
+	r.inject(Fault{Kind: FaultEtcdDamage, Host: "cp-1", Part: damageDisk})
+	r.works("cp-1", "test ! -e /var/lib/etcd/record")
+}
+
 // answered counts how many of 100 pings come back.
 func (r *real) answered() int {
 	out, _ := r.sh("cp-1", "ping -q -c100 -i0.01 -W1 10.98.0.12 | awk '/received/{print $4}'")
