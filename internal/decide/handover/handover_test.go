@@ -292,6 +292,12 @@ func TestAJobOfAChangedSpecificationIsRunAgain(t *testing.T) {
 			"nothing",
 		},
 		{
+			"nor before it had the time to restart",
+			change(with(change(allDone(), func(s *Snapshot) { s.Digests.Manifest = map[string]string{"cp-1": "new", "cp-2": "new"} }), "manifest cp-1 succeeded"),
+				func(s *Snapshot) { s.Jobs[len(s.Jobs)-1].Ended = now.Add(-29 * time.Second) }),
+			"nothing",
+		},
+		{
 			"a Job that runs ends first",
 			change(with(upTo(twonode.Setup), "setup cp-1 running"), func(s *Snapshot) { s.Digests.Release = "v2" }),
 			"delete two-node-setup",
@@ -455,5 +461,16 @@ func TestAConditionKeepsItsTimeWhileItsStatusStays(t *testing.T) {
 	}
 	if again, changed := Merge(got, want[1:], now.Add(time.Hour)); changed || !slices.Equal(again, got) {
 		t.Errorf("the same conditions were written again: %v", again)
+	}
+}
+
+func TestTheFirstHandOverDoesNotWaitForManifestsToSettle(t *testing.T) {
+	s := with(upTo(twonode.HandOver), "hand-over cp-1 succeeded")
+	s.Begun = true
+	for i := range s.Jobs {
+		s.Jobs[i].Ended = now
+	}
+	if got := told(Decide(s)); got != "create two-node-hand-over-cp-2" {
+		t.Error(got)
 	}
 }

@@ -1,11 +1,13 @@
 package handover
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
@@ -83,8 +85,30 @@ func gate(s Snapshot, stage []Work) string {
 	if !s.Begun {
 		return etcdGate(s, func(Node) bool { return true })
 	}
-	if step := stage[0].Step; step == twonode.Manifest || step == twonode.HandOver {
-		return etcdGate(s, func(n Node) bool { return n.Name != stage[0].Node })
+	other := func(n Node) bool { return n.Name != stage[0].Node }
+	switch stage[0].Step {
+	case twonode.Manifest:
+		return cmp.Or(etcdGate(s, other), restartGate(s, other))
+	case twonode.HandOver:
+		return etcdGate(s, other)
+	case twonode.Auth, twonode.Fencing, twonode.Setup, twonode.Finish:
+	}
+	return ""
+}
+
+// settled is how long after a new manifest its host is left alone: the agent
+// there restarts etcd by it when it finds etcd calm, and both members at once
+// must never be down.
+const settled = 30 * time.Second
+
+// restartGate asks that the other host has had the time to restart etcd by the
+// manifest that it was given.
+func restartGate(s Snapshot, chosen func(Node) bool) string {
+	for _, n := range s.Nodes {
+		job, there := find(s.Jobs, work(twonode.Manifest, n.Name, "").Name)
+		if chosen(n) && there && job.State == JobSucceeded && s.Now.Sub(job.Ended) < settled {
+			return "etcd on " + n.Name + " restarts by its new manifest"
+		}
 	}
 	return ""
 }
