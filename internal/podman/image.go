@@ -9,6 +9,9 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 )
 
+// storage is where podman keeps images and containers.
+var storage = "/var/lib/containers"
+
 // loadLimit bounds the loading of an image from the host's own disk.
 const loadLimit = 2 * time.Minute
 
@@ -24,18 +27,43 @@ func HasImage(ctx context.Context, ref string) (bool, error) {
 	return true, nil
 }
 
-// LoadImage loads the images of an archive, as release.Store writes it.
-func LoadImage(ctx context.Context, archivePath string) error {
-	if _, err := podman(ctx, loadLimit, "load", "--quiet", "--input", archivePath); err != nil {
-		return fmt.Errorf("load the image from %s: %w", archivePath, explained(err))
+// Ensure loads an image that podman does not have from an archive, which write
+// writes: release.Store.WriteImageArchive does.
+func Ensure(ctx context.Context, ref string, write func(io.Writer) error) error {
+	have, err := HasImage(ctx, ref)
+	if err != nil || have {
+		return err
 	}
-	return nil
+	read, to := io.Pipe()
+	go func() { to.CloseWithError(write(to)) }()
+	err = LoadImageFrom(ctx, read)
+	_ = read.Close() // the writer must not wait for a podman that has ended
+	if err != nil {
+		return err
+	}
+	if have, err = HasImage(ctx, ref); err == nil && !have {
+		err = fmt.Errorf("load image %s: the archive holds another one", ref)
+	}
+	return err
+}
+
+// LoadImage loads the images of an archive.
+func LoadImage(ctx context.Context, archivePath string) error {
+	return load(ctx, nil, "--input", archivePath)
 }
 
 // LoadImageFrom is LoadImage for an archive that is just being written.
-func LoadImageFrom(ctx context.Context, archive io.Reader) error {
-	if _, err := podmanFrom(ctx, archive, loadLimit, "load", "--quiet"); err != nil {
-		return fmt.Errorf("load the image: %w", explained(err))
+func LoadImageFrom(ctx context.Context, archive io.Reader) error { return load(ctx, archive) }
+
+// load makes what it loaded durable: podman does not, and a program that a power
+// cut left full of zeros is found out only when it is needed most.
+func load(ctx context.Context, archive io.Reader, args ...string) error {
+	_, err := podmanFrom(ctx, archive, loadLimit, append([]string{"load", "--quiet"}, args...)...)
+	if err == nil {
+		err = host.SyncFilesystem(storage)
+	}
+	if err != nil {
+		return fmt.Errorf("load an image into podman: %w", explained(err))
 	}
 	return nil
 }

@@ -35,6 +35,9 @@ const (
 // label holds the hash of the spec that a container was made from.
 const label = "holdfast.spec"
 
+// ErrNoImage is returned where podman does not have the image. Ensure loads it.
+var ErrNoImage = errors.New("the image is not on this host")
+
 // Spec is a container and what the host allows it.
 type Spec struct {
 	state.Container
@@ -181,7 +184,9 @@ func explained(err error) error {
 	case strings.Contains(text, "no space left on device"), errors.Is(err, unix.ENOSPC):
 		return fmt.Errorf("a disk is full; make room in /var/lib/containers, /var/lib/etcd and /run: %w", err)
 	case strings.Contains(text, "image not known"):
-		return fmt.Errorf("the image is not on this host; load it from the release: %w", err)
+		return fmt.Errorf("%w; load it from the release: %w", ErrNoImage, err)
+	case strings.Contains(text, "invalid database"):
+		return fmt.Errorf("podman's own list of containers is damaged; move the file away, podman makes another: %w", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("podman did not answer in time; look for a hung podman process: %w", err)
 	default:

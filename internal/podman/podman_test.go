@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,7 @@ case "$1" in
 container) [ -e label ] && cat label || exit 125 ;;
 start) [ -e dead ] || launch ;;
 run) for a; do case "$a" in holdfast.spec=*) echo "${a#*=}" > label ;; esac; done; rm -f dead; launch ;;
-image) [ "$3" = here ] || exit "$(cat code 2>/dev/null || echo 1)" ;;
+image) [ "$3" = here ] || grep -qs "$3" loaded || exit "$(cat code 2>/dev/null || echo 1)" ;;
 load) cat "${4:-/dev/stdin}" > loaded ;;
 esac
 `
@@ -46,7 +47,8 @@ func must(t *testing.T, err error) {
 // install puts the fake in place.
 func install(t *testing.T) (machine, string) {
 	t.Helper()
-	dir, old := t.TempDir(), program
+	dir, old, oldStorage := t.TempDir(), program, storage
+	storage = dir
 	sleep, err := exec.LookPath("sleep")
 	must(t, err)
 	must(t, os.Symlink(sleep, filepath.Join(dir, "etcd")))
@@ -55,7 +57,7 @@ func install(t *testing.T) (machine, string) {
 	m := machine{pidFile: filepath.Join(dir, "etcd.pid"), noteFile: filepath.Join(dir, "etcd.started"), proc: "/proc", comm: "etcd"}
 	t.Cleanup(func() {
 		must(t, m.kill(context.Background()))
-		program = old
+		program, storage = old, oldStorage
 	})
 	return m, dir
 }
@@ -160,6 +162,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		}
 	}
 	if err := explained(fmt.Errorf("podman: %w", context.DeadlineExceeded)); !strings.Contains(err.Error(), "hung podman") {
+		t.Errorf("got %v", err)
+	}
+	if err := explained(errors.New("etcd:1: image not known")); !errors.Is(err, ErrNoImage) {
 		t.Errorf("got %v", err)
 	}
 	if err := Run(t.Context(), Spec{}); err == nil {
@@ -270,6 +275,26 @@ func TestWhatIsNotUnderstoodIsNoAnswer(t *testing.T) {
 		if got, err := m.state(); err == nil {
 			t.Errorf("%s is %+v", name, got)
 		}
+	}
+}
+
+func TestAnImageIsLoadedOnce(t *testing.T) {
+	_, dir := install(t)
+	archive := func(text string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+	}
+	must(t, Ensure(t.Context(), "wanted", archive("the image wanted")))
+	calls(t, dir)
+	must(t, Ensure(t.Context(), "wanted", func(io.Writer) error { return errors.New("asked for again") }))
+	if got := calls(t, dir); !slices.Equal(got, []string{"image"}) {
+		t.Errorf("podman was asked for %v", got)
+	}
+	if err := Ensure(t.Context(), "other", archive("an image")); err == nil || !strings.Contains(err.Error(), "another one") {
+		t.Errorf("got %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "broken-load"), []byte("no space left on device"), 0o600))
+	if err := Ensure(t.Context(), "other", archive(strings.Repeat("x", 1<<20))); err == nil || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("got %v", err)
 	}
 }
 

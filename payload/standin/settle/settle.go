@@ -54,12 +54,19 @@ type Log struct {
 // start of etcd; it fails if etcd runs, and never changes an entry or a term.
 func Settle(dir string) (Log, error) {
 	var l Log
+	logged := wal.Exist(filepath.Join(dir, "member/wal"))
 	applied, unlock, err := readApplied(filepath.Join(dir, "member/snap/db"))
+	if errors.Is(err, os.ErrNotExist) && !logged {
+		return l, nil // nothing was ever acknowledged here
+	}
 	if err != nil {
 		return l, err
 	}
 	defer unlock()
 	l.Applied = applied
+	if !logged {
+		return l, settle(nil, raftpb.HardState{}, &l)
+	}
 	w, state, err := open(dir, &l)
 	if err != nil {
 		return l, err

@@ -122,8 +122,27 @@ func TestATornRecordIsCutOff(t *testing.T) {
 	}
 }
 
-func TestNoCopy(t *testing.T) {
-	if _, err := Settle(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
+func TestWithoutALogThereIsNothingToSettle(t *testing.T) {
+	noLog := func(applied uint64) string {
+		dir := data(t, 1, 0, applied)
+		must(t, os.RemoveAll(filepath.Join(dir, "member/wal")))
+		return dir
+	}
+	for name, c := range map[string]struct {
+		dir  string
+		want error
+	}{
+		"no copy":                          {t.TempDir(), nil},
+		"a first start that was cut off":   {noLog(0), nil},
+		"a database that has lost its log": {noLog(8), ErrLogShort},
+	} {
+		if got, err := Settle(c.dir); !errors.Is(err, c.want) || got.Settled {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	dir := data(t, 9, 5, 8)
+	must(t, os.Remove(filepath.Join(dir, "member/snap/db")))
+	if _, err := Settle(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a log that has lost its database: %v", err)
 	}
 }
