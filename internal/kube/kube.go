@@ -90,6 +90,10 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (map[str
 // 30 s, and whenever again is sent to. It returns when the context ends. Calls
 // do not overlap.
 func (c *Client) WatchNodes(ctx context.Context, again <-chan struct{}, changed func([]state.Node)) error {
+	return c.watchNodes(ctx, again, func(items []any) { changed(nodesOf(items)) })
+}
+
+func (c *Client) watchNodes(ctx context.Context, again <-chan struct{}, changed func([]any)) error {
 	factory := informers.NewSharedInformerFactory(c.set, resync)
 	informer := factory.Core().V1().Nodes().Informer()
 	wake := make(chan struct{}, 1)
@@ -116,9 +120,9 @@ func (c *Client) WatchNodes(ctx context.Context, again <-chan struct{}, changed 
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-wake:
-			changed(nodesOf(informer.GetStore().List()))
+			changed(informer.GetStore().List())
 		case <-again:
-			changed(nodesOf(informer.GetStore().List()))
+			changed(informer.GetStore().List())
 		}
 	}
 }

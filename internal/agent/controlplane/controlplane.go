@@ -1,6 +1,6 @@
 // Package controlplane is what the agent does on every control plane: it
-// serves configuration to joining hosts, labels nodes and keeps the hosts of
-// the virtual IPs in step with the cluster.
+// serves configuration to joining hosts, labels nodes, keeps the hosts of the
+// virtual IPs in step with the cluster, and tells the API of fenced hosts.
 package controlplane
 
 import (
@@ -38,6 +38,7 @@ func Run(ctx context.Context, o Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.serveConfig(ctx) })
 	group.Go(func() error { r.followNodes(ctx); return nil })
+	group.Go(func() error { r.keepTaints(ctx); return nil })
 	return group.Wait()
 }
 

@@ -189,3 +189,15 @@ func parseMark(text string) (mark, bool) {
 	}
 	return mark{by, t}, true
 }
+
+// Fresh reports whether a fence of this boot lacks nothing but the end of
+// contact, which is noticed a moment later than the fence succeeds: it is worth
+// looking again soon. Contact that goes on for long is a node that is back.
+func Fresh(in Input) bool {
+	f := in.Fenced
+	return f.Known && f.Value.State == state.PowerOff && f.Value.Boot == in.Boot && in.Boot != "" && f.Value.At > in.Joined &&
+		in.Uptime-f.Value.At < freshFor && !state.Is(in.Contact, false)
+}
+
+// freshFor is longer than Corosync takes to notice a lost host.
+const freshFor = time.Minute

@@ -1,0 +1,140 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// keepTaints tells the API of fenced hosts until the context ends: the taint of
+// a host that is surely off, and its end when the host is back.
+func (r *run) keepTaints(ctx context.Context) {
+	if !r.Site.Topology().Fencing || len(r.facts.Addresses) == 0 {
+		return
+	}
+	wake := newWaker()
+	t := &taints{
+		host: r.facts.NodeName, boot: observe.Boot, now: r.Now, logf: r.logf,
+		evidence: func() ([]state.EtcdFenced, error) { return readEvidence(state.FencedDir) },
+		word:     func() bool { return exists(state.EtcdConfirmationPath) },
+		report:   func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
+	}
+	go r.watchEvidence(ctx, wake)
+	client := r.ownAPI(ctx)
+	if client == nil {
+		return
+	}
+	t.api = client
+	go t.follow(ctx, client, wake)
+	t.loop(ctx, wake.c)
+}
+
+// ownAPI waits for access to the API server of this very host: a connection to
+// the virtual IP may lead to the host that has just died, and would hang.
+func (r *run) ownAPI(ctx context.Context) *kube.Client {
+	server := ownServer(r.facts.Addresses[0])
+	for said := ""; ; {
+		client, err := openAPI(server)
+		if err == nil {
+			return client
+		}
+		if !errors.Is(err, os.ErrNotExist) && err.Error() != said {
+			said = err.Error()
+			r.logf("taints: %s", said)
+		}
+		if host.Sleep(ctx, time.Second) != nil {
+			return nil
+		}
+	}
+}
+
+func openAPI(server string) (*kube.Client, error) {
+	if _, err := os.Stat(adminKubeconfig); err != nil {
+		return nil, err
+	}
+	return kube.OpenAt(adminKubeconfig, server)
+}
+
+func ownServer(own netip.Addr) string {
+	return "https://" + site.HostPort(own.String(), site.APIPort)
+}
+
+// waker passes on that something has changed; several changes may be one.
+type waker struct{ c chan struct{} }
+
+func newWaker() waker { return waker{make(chan struct{}, 1)} }
+
+func (w waker) wake() {
+	select {
+	case w.c <- struct{}{}:
+	default:
+	}
+}
+
+// watchEvidence wakes for each proof that a host is off.
+func (r *run) watchEvidence(ctx context.Context, wake waker) {
+	for ctx.Err() == nil {
+		if err := evidenceEvents(ctx, wake, state.FencedDir, state.EtcdConfirmationPath); ctx.Err() == nil {
+			r.logf("watch evidence of fences: %v", err)
+		}
+		_ = host.Sleep(ctx, 5*time.Second) // the loop looks at the context itself
+	}
+}
+
+// evidenceEvents watches a folder, and another one for a single file.
+func evidenceEvents(ctx context.Context, wake waker, fenced, word string) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Close() }()
+	for _, dir := range []string{fenced, filepath.Dir(word)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		if err := w.Add(dir); err != nil {
+			return err
+		}
+	}
+	wake.wake() // what came before
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-w.Errors:
+			return err
+		case e := <-w.Events:
+			if filepath.Dir(e.Name) == fenced || e.Name == word {
+				wake.wake()
+			}
+		}
+	}
+}
+
+// follow wakes whenever a node that carries our mark has changed.
+func (t *taints) follow(ctx context.Context, client *kube.Client, wake waker) {
+	for ctx.Err() == nil {
+		err := client.WatchNodeServices(ctx, func(nodes []outofservice.Node) {
+			if t.noteMarked(nodes) {
+				wake.wake()
+			}
+		})
+		if ctx.Err() == nil {
+			t.logf("taints: %v", err)
+		}
+		_ = host.Sleep(ctx, time.Second) // the loop looks at the context itself
+	}
+}

@@ -1,0 +1,236 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// How often the taints are looked at: between two attempts while something is
+// to be done, and as a safety net below the events.
+const (
+	taintSoon   = 100 * time.Millisecond
+	taintSlowly = 2 * time.Second
+	taintResync = 30 * time.Second
+)
+
+// nodeAPI is what is asked of the API.
+type nodeAPI interface {
+	NodeService(ctx context.Context, name string) (outofservice.Node, error)
+	PatchNode(ctx context.Context, name string, ops []outofservice.Operation) error
+}
+
+// taints keeps the taints of this cluster's nodes in step with what is proved.
+type taints struct {
+	host     string
+	api      nodeAPI
+	boot     func() (id string, uptime time.Duration, err error)
+	now      func() time.Time
+	logf     func(format string, args ...any)
+	evidence func() ([]state.EtcdFenced, error)
+	// word reports whether a person has confirmed anything in this boot.
+	word   func() bool
+	report func(context.Context) (state.EtcdReport, error)
+
+	mu     sync.Mutex
+	marked []string // nodes that carried our mark when they last changed
+	said   string
+}
+
+// loop works until the context ends.
+func (t *taints) loop(ctx context.Context, wake <-chan struct{}) {
+	pause := taintSoon
+	for {
+		pending := t.step(ctx)
+		wait := pause
+		if pending {
+			pause = min(2*pause, taintSlowly)
+		} else {
+			wait, pause = taintResync, taintSoon
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-wake:
+			timer.Stop()
+			pause = taintSoon
+		case <-timer.C:
+		}
+	}
+}
+
+// step looks at each node that may need a change, and reports whether it has to
+// look again soon.
+func (t *taints) step(ctx context.Context) (pending bool) {
+	evidence, err := t.evidence()
+	if err != nil {
+		t.complain(err)
+	}
+	marked := t.markedNodes()
+	if len(evidence) == 0 && len(marked) == 0 && !t.word() {
+		return false
+	}
+	in, peer, err := t.known(ctx)
+	if err != nil {
+		t.complain(err)
+		return true
+	}
+	names := map[string]bool{}
+	for _, name := range marked {
+		names[name] = true
+	}
+	for _, f := range evidence {
+		names[f.Target] = true
+	}
+	if in.Human.Known && peer != "" {
+		names[peer] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		again, err := t.node(ctx, of(in, name, peer, evidence))
+		if err != nil {
+			t.complain(err)
+		}
+		pending = pending || again
+	}
+	return pending
+}
+
+// known returns what the agent of etcd knows about the peer, and the peer.
+func (t *taints) known(ctx context.Context) (outofservice.Input, string, error) {
+	in := outofservice.Input{Host: t.host, Now: t.now()}
+	r, err := t.report(ctx)
+	if err != nil {
+		return in, "", err
+	}
+	if in.Boot, in.Uptime, err = t.boot(); err != nil {
+		return in, "", err
+	}
+	s := r.Snapshot
+	in.Contact, in.Joined, in.Human = s.Pacemaker.Contact, s.Pacemaker.Joined, s.Proofs.Human
+	return in, s.Peer, nil
+}
+
+// of completes what is known with what concerns one node. The membership and a
+// person's word are about the peer alone.
+func of(in outofservice.Input, name, peer string, evidence []state.EtcdFenced) outofservice.Input {
+	in.Node.Name = name
+	if name != peer {
+		in.Contact, in.Human = state.Fact[bool]{}, state.Fact[state.Confirmation]{}
+	}
+	for _, f := range evidence {
+		if f.Target == name {
+			in.Fenced = state.Known(f)
+		}
+	}
+	return in
+}
+
+// node brings one node in step. It looks again while the API answers errors, and
+// while a proof is there that only lacks the end of contact.
+func (t *taints) node(ctx context.Context, in outofservice.Input) (again bool, err error) {
+	if in.Node, err = t.api.NodeService(ctx, in.Node.Name); err != nil {
+		return true, err
+	}
+	v := outofservice.Decide(in)
+	if v.Action == outofservice.Leave {
+		return outofservice.Fresh(in), nil
+	}
+	if err := t.api.PatchNode(ctx, in.Node.Name, outofservice.Patch(in.Node, v)); err != nil {
+		return true, err
+	}
+	t.complain(nil)
+	t.logf("taint %s of node %s: %s, %s", outofservice.Key, in.Node.Name, v.Action, v.Reason)
+	t.note(in.Node.Name, v.Action == outofservice.Add)
+	return false, nil
+}
+
+// complain logs an error once, until another or none follows.
+func (t *taints) complain(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != t.said {
+		t.logf("taints: %s", text)
+	}
+	t.said = text
+}
+
+func (t *taints) markedNodes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.marked)
+}
+
+// note remembers at once what the watch will tell too.
+func (t *taints) note(name string, marked bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.marked = slices.DeleteFunc(t.marked, func(n string) bool { return n == name })
+	if marked {
+		t.marked = append(t.marked, name)
+	}
+}
+
+// noteMarked keeps which nodes carry our mark, and reports whether any does.
+func (t *taints) noteMarked(nodes []outofservice.Node) bool {
+	var marked []string
+	for _, n := range nodes {
+		if outofservice.Ours(n) {
+			marked = append(marked, n.Name)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.marked = marked
+	return len(marked) > 0
+}
+
+// readEvidence reads each proof of a fence in a folder. One that is not
+// understood is an error and does not hide the others.
+func readEvidence(dir string) ([]state.EtcdFenced, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []state.EtcdFenced
+	var mistakes []error
+	for _, e := range entries {
+		if e.IsDir() || !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		var f state.EtcdFenced
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err == nil {
+			err = json.Unmarshal(b, &f)
+		}
+		if err != nil {
+			mistakes = append(mistakes, fmt.Errorf("evidence %s: %w", e.Name(), err))
+			continue
+		}
+		out = append(out, f)
+	}
+	return out, errors.Join(mistakes...)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

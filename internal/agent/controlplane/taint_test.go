@@ -1,0 +1,253 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// world is a host whose peer cp-2 was fenced, and the API.
+type world struct {
+	fence   []state.EtcdFenced
+	broken  error // of the evidence
+	report  state.EtcdReport
+	silent  bool // the agent of etcd does not answer
+	node    outofservice.Node
+	refuses int // how many requests the API still fails
+	asked   int
+	log     []string
+}
+
+func newWorld() *world {
+	return &world{
+		fence: []state.EtcdFenced{{Target: "cp-2", State: "Off", Boot: "b", At: 50 * time.Minute}},
+		report: state.EtcdReport{Snapshot: state.EtcdSnapshot{
+			Host: "cp-1", Peer: "cp-2", Pacemaker: state.EtcdPacemaker{Contact: state.Known(false), Joined: time.Minute},
+		}},
+		node: outofservice.Node{Name: "cp-2", Ready: true, Annotations: map[string]string{}},
+	}
+}
+
+func (w *world) NodeService(context.Context, string) (outofservice.Node, error) {
+	w.asked++
+	if w.refuses > 0 {
+		w.refuses--
+		return outofservice.Node{}, errors.New("etcdserver: no leader")
+	}
+	return w.node, nil
+}
+
+// PatchNode does what the patch means; what patches do is tested elsewhere.
+func (w *world) PatchNode(_ context.Context, _ string, ops []outofservice.Operation) error {
+	v := outofservice.Verdict{Action: outofservice.Add, Mark: "cp-1 2026-11-20T08:50:00Z"}
+	if slices.ContainsFunc(ops, func(o outofservice.Operation) bool { return o.Op == "remove" }) {
+		v.Action = outofservice.Remove
+	}
+	if w.refuses > 0 {
+		w.refuses--
+		return errors.New("the server rejected our request")
+	}
+	w.node = outofservice.Apply(w.node, v)
+	return nil
+}
+
+func (w *world) taints() *taints {
+	return &taints{
+		host: "cp-1", api: w, now: func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) },
+		boot:     func() (string, time.Duration, error) { return "b", time.Hour, nil },
+		logf:     func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) },
+		evidence: func() ([]state.EtcdFenced, error) { return w.fence, w.broken },
+		word:     func() bool { return w.report.Snapshot.Proofs.Human.Known },
+		report: func(context.Context) (state.EtcdReport, error) {
+			if w.silent {
+				return state.EtcdReport{}, explain.ErrNoAgent
+			}
+			return w.report, nil
+		},
+	}
+}
+
+func (w *world) returns() {
+	w.report.Snapshot.Pacemaker.Contact = state.Known(true)
+	w.report.Snapshot.Pacemaker.Joined = 55 * time.Minute
+	w.node.ReadySince = time.Date(2026, 11, 20, 8, 58, 0, 0, time.UTC)
+}
+
+func (w *world) isTainted() bool { return len(w.node.Taints) == 1 }
+
+func TestAFencedNodeIsTaintedUntilItIsBack(t *testing.T) {
+	w := newWorld()
+	ts := w.taints()
+	if again := ts.step(t.Context()); again || !w.isTainted() {
+		t.Fatalf("again %t, %+v", again, w.node)
+	}
+	ts.step(t.Context())
+	if !w.isTainted() || len(w.log) != 1 || !strings.Contains(w.log[0], "add, fenced") {
+		t.Errorf("%+v, %q", w.node, w.log)
+	}
+	w.returns()
+	if ts.step(t.Context()); w.isTainted() || outofservice.Ours(w.node) {
+		t.Errorf("%+v", w.node)
+	}
+}
+
+func TestWithoutAProofNobodyIsAsked(t *testing.T) {
+	w := newWorld()
+	w.fence = nil
+	if again := w.taints().step(t.Context()); again || w.asked != 0 {
+		t.Errorf("again %t, %d requests", again, w.asked)
+	}
+}
+
+func TestAnotherHostsMarkIsRemovedAfterAReboot(t *testing.T) {
+	w := newWorld()
+	w.fence = nil // of a boot before
+	w.node = outofservice.Apply(w.node, outofservice.Verdict{Action: outofservice.Add, Mark: "cp-1 2026-11-20T08:50:00Z"})
+	w.returns()
+	ts := w.taints()
+	if !ts.noteMarked([]outofservice.Node{{Name: "other"}, w.node}) {
+		t.Fatal("the mark was not seen")
+	}
+	if ts.step(t.Context()); w.isTainted() {
+		t.Errorf("%+v", w.node)
+	}
+}
+
+func TestNoTaintWhileSomethingIsUnknown(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"the agent of etcd does not answer": func(w *world) { w.silent = true },
+		"the API answers errors":            func(w *world) { w.refuses = 1 },
+		"the peer is in contact still": func(w *world) {
+			w.report.Snapshot.Pacemaker.Contact = state.Known(true)
+			w.fence[0].At = time.Hour - time.Second
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			change(w)
+			if again := w.taints().step(t.Context()); !again || w.isTainted() {
+				t.Errorf("again %t, %+v", again, w.node.Taints)
+			}
+		})
+	}
+}
+
+func TestAPersonsWordTaintsThePeerToo(t *testing.T) {
+	w := newWorld()
+	w.fence = nil
+	w.report.Snapshot.Proofs.Human = state.Known(state.Confirmation{Who: "ops", Boot: "b", At: 50 * time.Minute})
+	if w.taints().step(t.Context()); !w.isTainted() {
+		t.Errorf("%+v", w.node)
+	}
+}
+
+func TestBrokenEvidenceDoesNotHideTheOther(t *testing.T) {
+	w := newWorld()
+	w.broken = errors.New("evidence cp-3.json: unexpected end")
+	if w.taints().step(t.Context()); !w.isTainted() || len(w.log) != 2 {
+		t.Errorf("%+v, %q", w.node, w.log)
+	}
+}
+
+func TestTheTaintComesAsSoonAsTheAPITakesWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.fence = nil
+		ctx, cancel := context.WithCancel(t.Context())
+		wake := newWaker()
+		done := make(chan struct{})
+		go func() { defer close(done); w.taints().loop(ctx, wake.c) }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if w.asked != 0 {
+			t.Errorf("%d requests while nothing had happened", w.asked)
+		}
+		w.fence, w.refuses = newWorld().fence, 3
+		wake.wake()
+		start := time.Now()
+		for tainted := false; !tainted && time.Since(start) < time.Minute; tainted = w.isTainted() {
+			time.Sleep(50 * time.Millisecond)
+			synctest.Wait()
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("it took %v after three refusals", took)
+		}
+		if errs := slices.DeleteFunc(slices.Clone(w.log), func(l string) bool { return !strings.Contains(l, "no leader") }); len(errs) != 1 {
+			t.Errorf("the same error was logged %d times", len(errs))
+		}
+		cancel()
+		<-done
+	})
+}
+
+func TestEvidenceIsReadFromItsFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"cp-2.json":  `{"target":"cp-2","state":"Off","boot":"b","at":5}`,
+		"cp-3.json":  `{"tar`,
+		".cp-2.tmp1": `{`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := readEvidence(dir)
+	if len(got) != 1 || got[0].Target != "cp-2" || err == nil || !strings.Contains(err.Error(), "cp-3.json") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := readEvidence(filepath.Join(dir, "none")); got != nil || err != nil {
+		t.Errorf("a folder that is not there: %v, %v", got, err)
+	}
+}
+
+func TestEachProofWakesAndNothingElseDoes(t *testing.T) {
+	for file, wakes := range map[string]bool{"fenced/cp-2.json": true, "confirmation.json": true, "progress.json": false} {
+		t.Run(file, func(t *testing.T) {
+			dir := t.TempDir()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			wake := newWaker()
+			go func() {
+				_ = evidenceEvents(ctx, wake, filepath.Join(dir, "fenced"), filepath.Join(dir, "confirmation.json"))
+			}()
+			<-wake.c // it watches
+			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			limit := 20 * time.Second
+			if !wakes {
+				limit = 200 * time.Millisecond
+			}
+			select {
+			case <-wake.c:
+				if !wakes {
+					t.Error("it woke")
+				}
+			case <-time.After(limit):
+				if wakes {
+					t.Error("it did not wake")
+				}
+			}
+		})
+	}
+}
+
+func TestTheOwnAPIServerIsAsked(t *testing.T) {
+	for own, want := range map[string]string{"10.98.0.11": "https://10.98.0.11:6443", "fd98::11": "https://[fd98::11]:6443"} {
+		if got := ownServer(netip.MustParseAddr(own)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
