@@ -18,14 +18,18 @@ func TestCommandLine(t *testing.T) {
 		code     int
 		out, err string
 	}{
-		"help":               {[]string{"-help"}, "", takeover.ExitDone, "", "Usage:"},
-		"version":            {[]string{"-version"}, "", takeover.ExitDone, "3.6.", ""},
-		"an unknown flag":    {[]string{"-force"}, "", takeover.ExitUsage, "", "-help"},
-		"an argument":        {[]string{"now"}, "", takeover.ExitUsage, "", "-help"},
-		"settle without dir": {[]string{"settle"}, "", takeover.ExitUsage, "", "-help"},
-		"settle nothing":     {[]string{"settle", "-data-dir", "/nowhere"}, "", takeover.ExitRefused, "", "/nowhere"},
-		"a wrong request":    {nil, "{}", takeover.ExitUsage, "", "evidence: name the fence"},
-		"no etcd":            {nil, unreachable, takeover.ExitUnfinished, `"reason":"survivor-unreachable"`, ""},
+		"help":                {[]string{"-help"}, "", takeover.ExitDone, "", "Usage:"},
+		"version":             {[]string{"-version"}, "", takeover.ExitDone, "3.6.", ""},
+		"an unknown flag":     {[]string{"-force"}, "", takeover.ExitUsage, "", "-help"},
+		"an argument":         {[]string{"now"}, "", takeover.ExitUsage, "", "-help"},
+		"settle without dir":  {[]string{"settle"}, "", takeover.ExitUsage, "", "-help"},
+		"settle nothing":      {[]string{"settle", "-data-dir", "/nowhere"}, "", takeover.ExitDone, `"settled":false`, ""},
+		"settle a file":       {[]string{"settle", "-data-dir", "/dev/null"}, "", takeover.ExitRefused, "", "/dev/null"},
+		"inspect nothing":     {[]string{"inspect", "-data-dir", "/nowhere"}, "", takeover.ExitDone, `"copy":"none"`, ""},
+		"inspect a file":      {[]string{"inspect", "-data-dir", "/dev/null"}, "", takeover.ExitFailed, "", "/dev/null"},
+		"inspect without dir": {[]string{"inspect"}, "", takeover.ExitUsage, "", "-help"},
+		"a wrong request":     {nil, "{}", takeover.ExitUsage, "", "evidence: name the fence"},
+		"no etcd":             {nil, unreachable, takeover.ExitUnfinished, `"reason":"survivor-unreachable"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
