@@ -241,7 +241,7 @@ func TestMainsOfOneHostAreLost(t *testing.T) {
 		if last := tr.rec.Last(""); last > tr.rec.At(tr.at)+time.Second {
 			tr.Errorf("a write was acknowledged %s after the mains were lost, without proof", last-tr.rec.At(tr.at))
 		}
-		r := tr.says(survivor, time.Minute, state.EtcdAskHuman, state.EtcdAskFence)
+		r := tr.says(survivor, time.Minute, state.EtcdWait, state.EtcdAskHuman, state.EtcdAskFence)
 		tr.Logf("it says: %s; %s", r.Verdict.Reason, r.Verdict.Next)
 		tr.Logf("explain: %s", tr.on(survivor, "holdfast explain etcd; true"))
 		tr.confirm(survivor)
