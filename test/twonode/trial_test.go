@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -327,10 +328,8 @@ func (tr *trial) says(host string, within time.Duration, want ...state.EtcdActio
 		if r, err = tr.report(tr.Context(), host); err != nil {
 			return err
 		}
-		for _, a := range want {
-			if r.Verdict.Action == a {
-				return nil
-			}
+		if slices.Contains(want, r.Verdict.Action) {
+			return nil
 		}
 		return fmt.Errorf("it says %s (%s): %s", r.Verdict.Action, r.Verdict.Rule, r.Verdict.Reason)
 	})
