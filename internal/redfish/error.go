@@ -256,10 +256,11 @@ func isNetwork(err error) bool {
 func (e Endpoint) scrub(text string) string {
 	password := e.Password.Reveal()
 	pair := base64.StdEncoding.EncodeToString([]byte(e.Username + ":" + password))
+	var forms []string
 	for _, secret := range []string{pair, password, e.Username} {
 		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "<redacted>")
+			forms = append(forms, secret, "<redacted>")
 		}
 	}
-	return text
+	return strings.NewReplacer(forms...).Replace(text) // in one pass, so that no replacement is replaced
 }

@@ -1,0 +1,23 @@
+package fence
+
+import (
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/lab/bmc"
+)
+
+func TestOneReadingIsDatedAndSwitchesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, testPassword)
+	proof, err := b.read(t.Context(), "cp-1")
+	if err != nil || proof.State != "On" || proof.Boot != "boot-1" || proof.At == 0 {
+		t.Errorf("%+v, %v", proof, err)
+	}
+	b.bmc.SetQuirks(bmc.Quirks{OtherIdentity: true, Says: "Off"})
+	if proof, err := b.read(t.Context(), "cp-1"); err == nil {
+		t.Errorf("another machine's BMC is read: %+v", proof)
+	}
+	if b.resets() != "[]" || b.evidence(t) != nil {
+		t.Errorf("resets %s, evidence %v", b.resets(), b.evidence(t))
+	}
+}

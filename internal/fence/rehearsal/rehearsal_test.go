@@ -1,0 +1,186 @@
+package rehearsal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// cluster is two hosts on a clock: a fenced host is off at once, boots, and is
+// a voter again some time later.
+type cluster struct {
+	mu      sync.Mutex
+	crashed string
+	at      time.Time
+	// boot and vote are how long a host takes until it answers and votes.
+	boot, vote time.Duration
+	// fails has Pacemaker refuse to fence a host.
+	fails   string
+	history map[string][]fence.Record
+	log     []string
+}
+
+func newCluster() *cluster {
+	return &cluster{boot: 40 * time.Second, vote: 50 * time.Second, history: map[string][]fence.Record{}}
+}
+
+func (c *cluster) hosts() []Host {
+	return []Host{{"cp-1", c.run("cp-1")}, {"cp-2", c.run("cp-2")}}
+}
+
+func (c *cluster) run(name string) Runner {
+	return func(_ context.Context, args ...string) ([]byte, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		since := time.Since(c.at)
+		switch {
+		case c.crashed == name && since < c.boot:
+			return nil, errors.New("no route to host")
+		case args[0] == "holdfast":
+			return json.Marshal(c.facts(name, since))
+		case c.fails == args[2]:
+			return nil, errors.New("no such device")
+		}
+		c.crashed, c.at = args[2], time.Now()
+		c.log = append(c.log, name+" fences "+args[2])
+		c.history[name] = append(c.history[name], fence.Record{
+			Time: time.Now(), Target: args[2], Off: true, Requests: 1,
+			Phases: fence.Phases{Identify: time.Second, PowerOff: 2 * time.Second, Hold: 20 * time.Second},
+		})
+		return nil, nil
+	}
+}
+
+func (c *cluster) facts(name string, since time.Duration) Facts {
+	whole := c.crashed == "" || since >= c.vote
+	var r state.EtcdReport
+	r.Snapshot.Record = state.Known(state.EtcdRecord{State: state.EtcdPair})
+	r.Snapshot.Local.Running, r.Snapshot.Local.Leader = state.Known(true), state.Known(state.MemberID(1))
+	r.Snapshot.Local.Members = state.Known([]state.EtcdMember{{ID: 1}, {ID: 2}})
+	r.Snapshot.Pacemaker.Contact = state.Known(whole)
+	online := []string{"cp-1", "cp-2"}
+	if !whole {
+		r.Snapshot.Record.Value.State = state.EtcdSole
+		online = []string{name}
+	}
+	return Facts{Host: name, Etcd: state.Known(r), Online: state.Known(online), History: c.history[name]}
+}
+
+func rehearse(t *testing.T, c *cluster, hosts []Host, targets ...string) ([]Times, error, string) {
+	t.Helper()
+	var said strings.Builder
+	r := Run{
+		Hosts: hosts, Targets: targets, Return: 5 * time.Minute, Now: time.Now,
+		Progress: func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) },
+	}
+	times, err := r.Crash(t.Context())
+	return times, err, said.String()
+}
+
+func TestEachHostIsCrashedInTurnAndHealthWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		times, err, said := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		if got := fmt.Sprint(c.log); got != "[cp-2 fences cp-1 cp-1 fences cp-2]" {
+			t.Errorf("it did %s", got)
+		}
+		for _, x := range times {
+			if x.GoesOn == 0 || x.Answers < c.boot || x.Healthy < c.vote || x.Fence == nil {
+				t.Errorf("times %+v", x)
+			}
+		}
+		measured := Measured(times)
+		if len(measured["cp-1"]) != 1 || measured["cp-2"][0] != 3*time.Second {
+			t.Errorf("measured %v: the delay does not count", measured)
+		}
+	})
+}
+
+func TestAClusterThatIsNotInFullHealthIsNotCrashed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.crashed, c.at = "cp-1", time.Now()
+		_, err, _ := rehearse(t, c, c.hosts(), "cp-1")
+		if !errors.Is(err, ErrUnhealthy) || len(c.log) != 0 || !strings.Contains(err.Error(), "cp-1 does not answer") {
+			t.Errorf("%v after %v", err, c.log)
+		}
+	})
+}
+
+func TestTheSecondHostIsNotCrashedWhileTheFirstIsNotBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.vote = time.Hour
+		_, err, _ := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
+		if err == nil || len(c.log) != 1 || !strings.Contains(err.Error(), "its record is sole") {
+			t.Errorf("%v after %v", err, c.log)
+		}
+	})
+}
+
+func TestAFenceThatFailsEndsTheRehearsal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.fails = "cp-1"
+		_, err, _ := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
+		if err == nil || len(c.log) != 0 || !strings.Contains(err.Error(), "no such device") {
+			t.Errorf("%v after %v", err, c.log)
+		}
+	})
+}
+
+func TestAHostThatIsBackBeforeAnybodyLooksIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.boot, c.vote = 0, 0
+		times, err, said := rehearse(t, c, c.hosts(), "cp-1")
+		if err != nil || len(times) != 1 {
+			t.Errorf("%v\n%s", err, said)
+		}
+	})
+}
+
+func TestAHostCrashesOnlyItsPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		hosts := []Host{{"cp-1", c.run("cp-1")}, {Name: "cp-2"}}
+		if _, err, _ := rehearse(t, c, hosts, "cp-1"); err == nil || len(c.log) != 0 {
+			t.Errorf("a host without a peer that can be asked: %v after %v", err, c.log)
+		}
+	})
+}
+
+func TestAnOldRecordIsNoMeasurement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.history["cp-2"] = []fence.Record{{Time: time.Now().Add(-time.Hour), Target: "cp-1", Off: true, Requests: 1}}
+		hosts := c.hosts()
+		inner := hosts[1].Run
+		hosts[1].Run = func(ctx context.Context, args ...string) ([]byte, error) {
+			out, err := inner(ctx, args...)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.history["cp-2"] = c.history["cp-2"][:1] // the disk did not take it
+			return out, err
+		}
+		times, err, said := rehearse(t, c, hosts, "cp-1")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		if times[0].Fence != nil || len(Measured(times)) != 0 {
+			t.Errorf("times %+v", times[0])
+		}
+	})
+}
