@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,12 +191,7 @@ func member(id state.MemberID, name string, learner bool) state.EtcdMember {
 }
 
 func sorted(members []state.EtcdMember) []state.EtcdMember {
-	slices.SortFunc(members, func(a, b state.EtcdMember) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(members, func(a, b state.EtcdMember) int { return cmp.Compare(a.ID, b.ID) })
 	return members
 }
 

@@ -94,8 +94,7 @@ func (c *Client) MoveLeader(ctx context.Context, to state.MemberID) error {
 // is reports whether etcd answered with one of its own errors, also where the
 // error has been wrapped since.
 func is(err, want error) bool {
-	var e refusal
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[refusal](err); ok {
 		err = e.err
 	}
 	return err != nil && errors.Is(rpctypes.Error(err), want)

@@ -152,8 +152,8 @@ func (m machine) noted() (note, error) {
 		return note{}, err
 	}
 	var n note
-	if json.Unmarshal(data, &n) != nil {
-		return note{}, nil
+	if err := json.Unmarshal(data, &n); err != nil {
+		n = note{}
 	}
 	return n, nil
 }

@@ -152,8 +152,10 @@ func (s Spec) members() string {
 	return nodes[0].Name + "=" + PeerURL(nodes[0].Address) + "," + nodes[1].Name + "=" + PeerURL(nodes[1].Address)
 }
 
-// PeerURL is where a member's peer finds it, ClientURL where clients do.
-func PeerURL(a netip.Addr) string   { return url("https", a, 2380) }
+// PeerURL is where a member's peer finds it.
+func PeerURL(a netip.Addr) string { return url("https", a, 2380) }
+
+// ClientURL is where clients on other hosts find it.
 func ClientURL(a netip.Addr) string { return url("https", a, 2379) }
 
 // LocalURL is where clients on the host itself find etcd. It is where kubeadm's

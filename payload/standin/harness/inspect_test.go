@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -14,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -216,7 +216,13 @@ func TestInspectKnowsTheMembersThatEtcdWouldKnow(t *testing.T) {
 	})
 	goes.start(t, "--initial-cluster-state", "existing",
 		"--initial-cluster", stays.name()+"="+stays.peerURL()+","+goes.name()+"="+goes.peerURL())
-	eventually(t, "the learner starts", func(context.Context) error { return named(t, stays, added.Member.ID) })
+	eventually(t, "the learner starts", func(ctx context.Context) error {
+		members, err := peerMembers(ctx, stays)
+		if !slices.ContainsFunc(members, func(m inspect.Member) bool { return uint64(m.ID) == added.Member.ID && m.Name != "" }) {
+			err = errors.Join(errors.New("it has no name yet"), err)
+		}
+		return err
+	})
 	compare(t, s, "a learner that has started")
 	stays.ready(t)
 	eventually(t, "promote", func(ctx context.Context) error {
@@ -224,15 +230,6 @@ func TestInspectKnowsTheMembersThatEtcdWouldKnow(t *testing.T) {
 		return err
 	})
 	compare(t, s, "a learner that was promoted")
-}
-
-func named(t *testing.T, h *host, id uint64) error {
-	t.Helper()
-	i := slices.IndexFunc(peerMembers(t, h), func(m inspect.Member) bool { return uint64(m.ID) == id && m.Name != "" })
-	if i < 0 {
-		return errors.New("it has no name yet")
-	}
-	return nil
 }
 
 // compare kills both hosts, examines both copies, and starts both again.
@@ -251,11 +248,12 @@ func compare(t *testing.T, s *site, what string) {
 		}
 		h.start(t)
 		// It takes a moment to apply what its log knows as committed.
-		eventually(t, what, func(context.Context) error {
-			if got := peerMembers(t, h); !slices.Equal(got, want.Members) {
-				return fmt.Errorf("%s knows %v, inspect says %v", h.name(), got, want.Members)
+		eventually(t, what, func(ctx context.Context) error {
+			got, err := peerMembers(ctx, h)
+			if err == nil && !slices.Equal(got, want.Members) {
+				err = fmt.Errorf("%s knows %v, inspect says %v", h.name(), got, want.Members)
 			}
-			return nil
+			return err
 		})
 		h.kill()
 	}
@@ -265,31 +263,33 @@ func compare(t *testing.T, s *site, what string) {
 }
 
 // peerMembers asks etcd as its peers do: it answers without a leader.
-func peerMembers(t *testing.T, h *host) []inspect.Member {
-	t.Helper()
+func peerMembers(ctx context.Context, h *host) ([]inspect.Member, error) {
 	cfg, err := transport.TLSInfo{CertFile: h.tls.Cert, KeyFile: h.tls.Key, TrustedCAFile: h.tls.CA}.ClientConfig()
-	must(t, err)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.peerURL()+"/members", nil)
+	if err != nil {
+		return nil, err
+	}
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
 	var list []struct {
 		ID      uint64 `json:"id"`
 		Name    string `json:"name"`
 		Learner bool   `json:"isLearner"`
 	}
-	eventually(t, h.name()+" tells its members", func(context.Context) error {
-		resp, err := client.Get(strings.TrimSuffix(h.peerURL(), "/") + "/members")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = resp.Body.Close() }()
-		list = nil
-		return json.NewDecoder(resp.Body).Decode(&list)
-	})
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		return nil, err
+	}
 	out := make([]inspect.Member, 0, len(list))
 	for _, m := range list {
 		out = append(out, inspect.Member{ID: takeover.ID(m.ID), Name: m.Name, Learner: m.Learner})
 	}
-	slices.SortFunc(out, func(a, b inspect.Member) int {
-		return strings.Compare(fmt.Sprintf("%016x", uint64(a.ID)), fmt.Sprintf("%016x", uint64(b.ID)))
-	})
-	return out
+	slices.SortFunc(out, func(a, b inspect.Member) int { return cmp.Compare(a.ID, b.ID) })
+	return out, nil
 }

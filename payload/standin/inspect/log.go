@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -207,12 +208,7 @@ func (l *logFile) membersAfter(db *database) ([]Member, error) {
 	for _, m := range members {
 		out = append(out, m)
 	}
-	slices.SortFunc(out, func(a, b Member) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return out, nil
 }
 
