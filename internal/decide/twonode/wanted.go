@@ -63,7 +63,6 @@ func device(node string) Resource {
 			{"power_timeout", "60", "a BMC may take so long to cut the power; with the delay and ten seconds to switch on again it is below stonith-timeout"},
 			{"pcmk_host_list", node, "it switches this node"},
 			{"pcmk_host_check", "static-list", "and no other: the BMC is not asked for a list"},
-			{"pcmk_delay_base", "0s", "the delay is the agent's own, which ends it early for a host that is off"},
 			{"pcmk_action_limit", "-1", "a fence does not wait for a monitor of a slow BMC"},
 			{"pcmk_reboot_timeout", "120s", "as stonith-timeout"},
 			{"pcmk_off_timeout", "120s", "as stonith-timeout"},
@@ -95,7 +94,11 @@ func kubelet() Resource {
 				{"timeout", "120s", "systemd kills a process that does not end after 90 s: a frozen kubelet must not fence its host"},
 				{"on-fail", "fence", "what not even systemd can end is a broken host"},
 			}},
-			{"monitor", []Setting{{"interval", "5s", "systemd is asked over D-Bus, no process is started"}, {"timeout", "20s", "systemd may be busy"}}},
+			{"monitor", []Setting{
+				{"interval", "5s", "systemd is asked over D-Bus, no process is started"},
+				{"timeout", "20s", "systemd may be busy"},
+				{"on-fail", "restart", "its host has a vote and running pods"},
+			}},
 		},
 		Clone: &Clone{KubeletClone, []Setting{{"interleave", "true", "a node's kubelet matters to that node only"}}},
 	}
@@ -119,7 +122,11 @@ func etcd(nodes []Node) Resource {
 				{"timeout", "90s", "leadership is handed over, the member leaves, etcd ends"},
 				{"on-fail", "fence", "an etcd that cannot be stopped could go on beside its successor"},
 			}},
-			{"monitor", []Setting{{"interval", "3s", "one request to a socket, no process in the container"}, {"timeout", "10s", "it answers within one"}}},
+			{"monitor", []Setting{
+				{"interval", "3s", "one request to a socket, no process in the container"},
+				{"timeout", "10s", "it answers within one"},
+				{"on-fail", "restart", "a crash of etcd is no reason to cut a host's power"},
+			}},
 			{"notify", []Setting{{"timeout", "10s", "a hint, never waited for"}}},
 		},
 		Clone: &Clone{EtcdClone, []Setting{

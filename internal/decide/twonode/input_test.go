@@ -1,0 +1,110 @@
+package twonode
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func devices() []state.FencingDevice {
+	return []state.FencingDevice{
+		{Target: "cp-1", Address: "https://10.99.0.111/redfish/v1/Systems/1", Username: "fencer", Password: "s3cret-one"},
+		{Target: "cp-2", Address: "https://10.99.0.112/redfish/v1/Systems/1", Username: "fencer", Password: "s3cret-two"},
+	}
+}
+
+func TestAGoodInputIsGoodForEveryStep(t *testing.T) {
+	in := site()
+	in.Fencing, in.Manifest = devices(), "kind: Pod\n"
+	for _, step := range []Step{Auth, Fencing, Setup, Manifest, HandOver, Finish} {
+		if err := in.Validate(step); err != nil {
+			t.Errorf("%s: %v", step, err)
+		}
+	}
+	if in.Peer() != (Node{"cp-2", "10.98.0.12"}) {
+		t.Errorf("the peer is %+v", in.Peer())
+	}
+}
+
+func TestEveryMistakeOfAnInputIsToldAtOnceWithItsField(t *testing.T) {
+	in := Input{
+		Self:  "cp-9",
+		Nodes: []Node{{"cp-1", "10.0.0.1"}, {"CP;2", "10.0.0.x"}},
+		Token: "short",
+		Fencing: []state.FencingDevice{
+			{Target: "cp-9", Address: "https://10.0.0.9/redfish/v1/Systems/1", Username: "a", Password: "hunter22"},
+			{Target: "cp-1", Address: "ftp://x", Delay: -1},
+		},
+	}
+	for step, want := range map[Step][]string{
+		Auth:     {"cluster:", "nodes[1].name:", "nodes[1].address:", "self:", "token:"},
+		Fencing:  {"nodes[1].name:", "fencing[0].target:", "fencing[1].address:", "fencing[1]: username", "fencing[1].delay:", "0 devices switch CP;2"},
+		Manifest: {"nodes[1].name:", "manifest:"},
+	} {
+		err := in.Validate(step)
+		for _, field := range want {
+			if err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%s: %q is not in:\n%v", step, field, err)
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter22") {
+			t.Errorf("%s: the error quotes a password", step)
+		}
+	}
+}
+
+func TestAddressesThatThePeerCannotReachAreRefused(t *testing.T) {
+	for _, c := range []struct{ first, second, problem string }{
+		{"10.0.0.1", "10.0.0.2", ""},
+		{"fd98::1", "fd98::2", ""},
+		{"10.0.0.1", "10.0.0.1", "address of nodes[0] too"},
+		{"fd98::1", "fd98:0::1", "address of nodes[0] too"},
+		{"10.0.0.1", "fd98::2", "another family"},
+		{"127.0.0.1", "10.0.0.2", "cannot reach 127.0.0.1"},
+		{"10.0.0.1", "fe80::1%eth0", "cannot reach"},
+		{"10.0.0.1", "::ffff:10.0.0.2", "cannot reach"},
+		{"10.0.0.1", "10.0.0.2/24", "no IP address"},
+	} {
+		in := site()
+		in.Nodes = []Node{{"cp-1", c.first}, {"cp-2", c.second}}
+		err := in.Validate(Setup)
+		if (err != nil) != (c.problem != "") || (err != nil && !strings.Contains(err.Error(), c.problem)) {
+			t.Errorf("%s and %s: %v, want %q", c.first, c.second, err, c.problem)
+		}
+	}
+}
+
+func TestThreeNodesAreNotTwo(t *testing.T) {
+	in := site()
+	in.Nodes = append(in.Nodes, Node{"cp-3", "10.98.0.13"})
+	if err := in.Validate(Setup); err == nil || !strings.Contains(err.Error(), "there are 3, two are needed") {
+		t.Error(err)
+	}
+}
+
+func TestANodesNameCanBeNothingButAName(t *testing.T) {
+	for name, good := range map[string]bool{
+		"cp-1": true, "a": true, "cp-1.site.example": true, "10": true,
+		"": false, "CP": false, "-a": false, "a-": false, "a..b": false, "a/b": false, "../b": false, "a b": false, "a;b": false, "a=b": false,
+		strings.Repeat("a", 254): false,
+	} {
+		if got := isNodeName(name); got != good {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}
+
+func TestACorosyncNameIsOneThatPcsTakesAndItsOwn(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range []string{"pcm", "site-1", "fifteen-letters", "sixteen-letters-", "sixteen-letters_", "a.b", "a-b", "long-name-of-a-site-in-a-town-1", "long-name-of-a-site-in-a-town-2"} {
+		got := CorosyncName(name)
+		if len(got) > maxClusterName || strings.ContainsAny(got, ". ") || seen[got] != "" {
+			t.Errorf("%s becomes %s, as %q does", name, got, seen[got])
+		}
+		seen[got] = name
+	}
+	if CorosyncName("site-1") != "site-1" {
+		t.Error("a short name is changed")
+	}
+}
