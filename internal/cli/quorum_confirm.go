@@ -93,12 +93,11 @@ func (c *confirmation) look(ctx context.Context) (confirm.Situation, error) {
 	if r.Snapshot.Peer == "" {
 		return s, nil
 	}
-	power, err := c.host.power(ctx, r.Snapshot.Peer)
-	if err != nil {
-		s.BMC.Problem = err.Error()
-		return s, nil
+	if power, failed := c.host.power(ctx, r.Snapshot.Peer); failed != nil {
+		s.BMC.Problem = failed.Error()
+	} else {
+		s.BMC.Power = state.Known(power)
 	}
-	s.BMC.Power = state.Known(power)
 	return s, nil
 }
 

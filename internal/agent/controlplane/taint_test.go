@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 // world is a host whose peer cp-2 was fenced, and the API.
 type world struct {
+	mu      sync.Mutex
 	fence   []state.EtcdFenced
 	broken  error // of the evidence
 	report  state.EtcdReport
@@ -41,6 +43,8 @@ func newWorld() *world {
 }
 
 func (w *world) NodeService(context.Context, string) (outofservice.Node, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.asked++
 	if w.refuses > 0 {
 		w.refuses--
@@ -51,6 +55,8 @@ func (w *world) NodeService(context.Context, string) (outofservice.Node, error) 
 
 // PatchNode does what the patch means; what patches do is tested elsewhere.
 func (w *world) PatchNode(_ context.Context, _ string, ops []outofservice.Operation) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	v := outofservice.Verdict{Action: outofservice.Add, Mark: "cp-1 2026-11-20T08:50:00Z"}
 	if slices.ContainsFunc(ops, func(o outofservice.Operation) bool { return o.Op == "remove" }) {
 		v.Action = outofservice.Remove
@@ -66,10 +72,14 @@ func (w *world) PatchNode(_ context.Context, _ string, ops []outofservice.Operat
 func (w *world) taints() *taints {
 	return &taints{
 		host: "cp-1", api: w, now: func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) },
-		boot:     func() (string, time.Duration, error) { return "b", time.Hour, nil },
-		logf:     func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) },
-		evidence: func() ([]state.EtcdFenced, error) { return w.fence, w.broken },
-		word:     func() bool { return w.report.Snapshot.Proofs.Human.Known },
+		boot: func() (string, time.Duration, error) { return "b", time.Hour, nil },
+		logf: func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) },
+		evidence: func() ([]state.EtcdFenced, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.fence, w.broken
+		},
+		word: func() bool { return w.report.Snapshot.Proofs.Human.Known },
 		report: func(context.Context) (state.EtcdReport, error) {
 			if w.silent {
 				return state.EtcdReport{}, explain.ErrNoAgent
@@ -85,7 +95,11 @@ func (w *world) returns() {
 	w.node.ReadySince = time.Date(2026, 11, 20, 8, 58, 0, 0, time.UTC)
 }
 
-func (w *world) isTainted() bool { return len(w.node.Taints) == 1 }
+func (w *world) isTainted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.node.Taints) == 1
+}
 
 func TestAFencedNodeIsTaintedUntilItIsBack(t *testing.T) {
 	w := newWorld()
@@ -170,25 +184,25 @@ func TestTheTaintComesAsSoonAsTheAPITakesWrites(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); w.taints().loop(ctx, wake.c) }()
 		time.Sleep(time.Minute)
-		synctest.Wait()
+		w.mu.Lock()
 		if w.asked != 0 {
 			t.Errorf("%d requests while nothing had happened", w.asked)
 		}
 		w.fence, w.refuses = newWorld().fence, 3
+		w.mu.Unlock()
 		wake.wake()
 		start := time.Now()
-		for tainted := false; !tainted && time.Since(start) < time.Minute; tainted = w.isTainted() {
+		for !w.isTainted() && time.Since(start) < time.Minute {
 			time.Sleep(50 * time.Millisecond)
-			synctest.Wait()
 		}
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("it took %v after three refusals", took)
 		}
+		cancel()
+		<-done
 		if errs := slices.DeleteFunc(slices.Clone(w.log), func(l string) bool { return !strings.Contains(l, "no leader") }); len(errs) != 1 {
 			t.Errorf("the same error was logged %d times", len(errs))
 		}
-		cancel()
-		<-done
 	})
 }
 

@@ -20,7 +20,7 @@ const textWidth = 80
 
 // colours of a status: green, yellow, red, or none.
 var colours = map[Status]string{
-	Healthy: "\x1b[32m", Degraded: "\x1b[33m", Waiting: "\x1b[33m", Stopped: "\x1b[33m", NeedsHuman: "\x1b[31m", Unknown: "\x1b[31m",
+	Healthy: "\x1b[32m", Degraded: "\x1b[33m", Waiting: "\x1b[33m", Stopped: "\x1b[33m", NeedsHuman: "\x1b[31m", Unknown: "\x1b[31m", Unmanaged: "",
 }
 
 const (
@@ -40,6 +40,8 @@ type page struct {
 	strings.Builder
 	style Style
 }
+
+func (p *page) printf(format string, args ...any) { p.WriteString(fmt.Sprintf(format, args...)) }
 
 // Text writes an explanation for a person.
 func Text(e Explanation, style Style) string {
@@ -66,7 +68,7 @@ func (p *page) head(e Explanation) {
 	if e.SinceSeconds > 0 {
 		since = " for " + Ago(time.Duration(e.SinceSeconds*float64(time.Second)))
 	}
-	fmt.Fprintf(p, "%s: %s%s\n", p.style.paint(bold, "etcd on "+name), p.style.paint(colours[e.Status], string(e.Status)), since)
+	p.printf("%s: %s%s\n", p.style.paint(bold, "etcd on "+name), p.style.paint(colours[e.Status], string(e.Status)), since)
 	p.wrapped("  ", e.Summary)
 	switch e.Source {
 	case FromFiles:
@@ -118,7 +120,7 @@ func (p *page) section(title string, lines []string) {
 	}
 }
 
-func (p *page) title(text string) { fmt.Fprintf(p, "\n%s\n", p.style.paint(bold, text)) }
+func (p *page) title(text string) { p.printf("\n%s\n", p.style.paint(bold, text)) }
 
 func (p *page) advice(e Explanation) {
 	if len(e.Next) == 0 {
@@ -130,7 +132,7 @@ func (p *page) advice(e Explanation) {
 			p.wrapped("  ", a.Does)
 			continue
 		}
-		fmt.Fprintf(p, "  %s\n", p.style.paint(bold, a.Command))
+		p.printf("  %s\n", p.style.paint(bold, a.Command))
 		p.wrapped("      ", a.Does)
 	}
 }

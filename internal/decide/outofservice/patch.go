@@ -1,6 +1,7 @@
 package outofservice
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,9 +72,7 @@ func Apply(n Node, v Verdict) Node {
 	out := n
 	out.Taints = slices.Clone(n.Taints)
 	out.Annotations = map[string]string{}
-	for k, value := range n.Annotations {
-		out.Annotations[k] = value
-	}
+	maps.Copy(out.Annotations, n.Annotations)
 	switch v.Action {
 	case Add:
 		if n.index() < 0 {
