@@ -120,6 +120,7 @@ func (h *Host) know(ctx context.Context, in twonode.Input) error {
 	if h.DryRun {
 		return h.do(ctx, "both hosts are known by it", c)
 	}
+	h.say("%s    # both hosts are known by it", c)
 	return h.until(ctx, "pcsd of both hosts takes the token", func(ctx context.Context) (string, error) {
 		_, err := h.Run(ctx, c)
 		return "", err

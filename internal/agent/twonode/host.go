@@ -45,6 +45,8 @@ type Host struct {
 	// Report asks the agent of etcd, Container podman.
 	Report    func(context.Context) (state.EtcdReport, error)
 	Container func(context.Context) (podman.Process, error)
+
+	hide *strings.Replacer // of the step under way
 }
 
 // NewHost returns the host that this process runs on.
@@ -60,7 +62,9 @@ func NewHost(out io.Writer) *Host {
 
 func (h *Host) path(p string) string { return filepath.Join("/", h.Root, p) }
 
-func (h *Host) say(format string, args ...any) { _, _ = fmt.Fprintf(h.Out, format+"\n", args...) }
+func (h *Host) say(format string, args ...any) {
+	_, _ = io.WriteString(h.Out, h.hide.Replace(fmt.Sprintf(format+"\n", args...)))
+}
 
 // do runs a command that changes something.
 func (h *Host) do(ctx context.Context, why string, c host.Cmd) error {

@@ -34,8 +34,15 @@ func ReadInput(in io.Reader, step twonode.Step) (twonode.Input, error) {
 	return input, nil
 }
 
-// Do carries a step out. Its error holds no secret of the input.
+// Do carries a step out. Neither its error nor its output holds a secret of
+// the input.
 func (h *Host) Do(ctx context.Context, step twonode.Step, in twonode.Input) error {
+	discreet := *h
+	discreet.hide = hiding(in)
+	return discreet.carryOut(ctx, step, in)
+}
+
+func (h *Host) carryOut(ctx context.Context, step twonode.Step, in twonode.Input) error {
 	do := map[twonode.Step]func(context.Context, twonode.Input) error{
 		twonode.Auth: h.auth, twonode.Fencing: h.fencing, twonode.Setup: h.setup,
 		twonode.Manifest: h.manifest, twonode.HandOver: h.handOver, twonode.Finish: h.finish,
@@ -44,7 +51,7 @@ func (h *Host) Do(ctx context.Context, step twonode.Step, in twonode.Input) erro
 		return fmt.Errorf("there is no step %q", step)
 	}
 	if err := do(ctx, in); err != nil {
-		return &hidden{fmt.Errorf("%s: %w", step, err), hiding(in)}
+		return &hidden{fmt.Errorf("%s: %w", step, err), h.hide}
 	}
 	return nil
 }

@@ -1,0 +1,307 @@
+package twonode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/podman"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	token    = "t0ken-of-the-test-abcdef"
+	password = "s3cret-of-the-bmc"
+)
+
+func input() twonode.Input {
+	return twonode.Input{
+		Cluster: "pcm", Self: "cp-1", Token: token, Manifest: "kind: Pod\n",
+		Nodes: []twonode.Node{{Name: "cp-1", Address: "10.98.0.11"}, {Name: "cp-2", Address: "10.98.0.12"}},
+		Fencing: []state.FencingDevice{
+			{Target: "cp-1", Address: "https://10.99.0.111/redfish/v1/Systems/1", Username: "admin", Password: password, Delay: 20 * time.Second},
+			{Target: "cp-2", Address: "https://10.99.0.112/redfish/v1/Systems/1", Username: "admin", Password: password},
+		},
+	}
+}
+
+// stand is a host whose programs are a Go function.
+type stand struct {
+	*Host
+	t    *testing.T
+	out  bytes.Buffer
+	runs []string
+	// programs answer a command line by its beginning.
+	programs map[string]func(args []string) (string, error)
+}
+
+func newStand(t *testing.T) *stand {
+	s := &stand{t: t, programs: map[string]func([]string) (string, error){}}
+	s.Host = &Host{
+		Root: t.TempDir(), Wait: time.Minute, Run: s.run,
+		Sleep:      func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },
+		TestDevice: func(context.Context, state.FencingDevice) error { return nil },
+		Status: func(context.Context) (pacemaker.Status, error) {
+			return pacemaker.Status{}, errors.New("Pacemaker does not run")
+		},
+		Report:    func(context.Context) (state.EtcdReport, error) { return state.EtcdReport{}, errors.New("no agent") },
+		Container: func(context.Context) (podman.Process, error) { return podman.Process{}, nil },
+	}
+	s.Out = &s.out
+	s.put("/etc/passwd", "root:x:0:0::/:/bin/sh\nhacluster:x:101:103::/:/bin/false\n")
+	return s
+}
+
+func (s *stand) run(_ context.Context, c host.Cmd) ([]byte, error) {
+	line := strings.ReplaceAll(c.String(), s.Root, "")
+	s.runs = append(s.runs, line)
+	for beginning, program := range s.programs {
+		if strings.HasPrefix(line, beginning) {
+			out, err := program(c.Args)
+			if err != nil {
+				err = &host.RunError{Cmd: c, ExitCode: 1, Err: err}
+			}
+			return []byte(out), err
+		}
+	}
+	return nil, nil
+}
+
+func (s *stand) put(path, text string) {
+	s.t.Helper()
+	if err := host.WriteFileAtomic(filepath.Join(s.Root, path), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stand) text(path string) string {
+	data, err := os.ReadFile(filepath.Join(s.Root, path))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// ran reports whether a command line with this beginning was run.
+func (s *stand) ran(beginning string) bool {
+	for _, line := range s.runs {
+		if strings.HasPrefix(line, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stand) do(step twonode.Step) error {
+	s.t.Helper()
+	s.runs = nil
+	return s.Do(s.t.Context(), step, input())
+}
+
+func TestADryRunChangesNothing(t *testing.T) {
+	for _, step := range Steps() {
+		t.Run(string(step), func(t *testing.T) {
+			s := newStand(t)
+			s.put(staticPod, "kind: Pod\n")
+			s.put("/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml", "kind: Old\n")
+			before := tree(t, s.Root)
+			s.DryRun = true
+			s.programs["cibadmin"] = func([]string) (string, error) { return "", errors.New("not connected") }
+			if err := s.do(step); err != nil {
+				t.Fatal(err)
+			}
+			if after := tree(t, s.Root); after != before {
+				t.Errorf("before:\n%s\nafter:\n%s", before, after)
+			}
+			for _, line := range s.runs {
+				if line != "cibadmin --query" {
+					t.Errorf("it ran %s", line)
+				}
+			}
+			if s.out.Len() == 0 || strings.Contains(s.out.String(), token) || strings.Contains(s.out.String(), password) {
+				t.Errorf("it said:\n%s", &s.out)
+			}
+		})
+	}
+}
+
+func tree(t *testing.T, root string) string {
+	t.Helper()
+	var out strings.Builder
+	err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			data, readErr := os.ReadFile(path)
+			fmt.Fprintf(&out, "%s %x\n", path, data)
+			return readErr
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestAuthLetsNobodyReadTheTokenAndLeavesNoCopy(t *testing.T) {
+	s := newStand(t)
+	s.programs["pcs pcsd accept_token"] = func(args []string) (string, error) {
+		info, err := os.Stat(filepath.Join(s.Root, args[2]))
+		if err != nil || info.Mode().Perm() != 0o600 || s.text(args[2]) != token {
+			t.Errorf("token file: %v, %v, %q", info, err, s.text(args[2]))
+		}
+		s.put(acceptedFile, `[{"username":"hacluster","token":"`+encoded(token)+`"}]`)
+		return "", nil
+	}
+	refusals := 2 // the peer's own step comes later
+	s.programs["pcs host auth"] = func([]string) (string, error) {
+		if refusals--; refusals >= 0 {
+			return "", errors.New("Error: cp-2: Unable to authenticate with " + token)
+		}
+		return "", nil
+	}
+	if err := s.do(twonode.Auth); err != nil {
+		t.Fatal(err)
+	}
+	want := "pcs host auth cp-1 addr=10.98.0.11 cp-2 addr=10.98.0.12 --token " + tokenFile
+	if last := s.runs[len(s.runs)-1]; last != want || refusals != -1 {
+		t.Errorf("%s, %d", last, refusals)
+	}
+	if s.text(tokenFile) != "" {
+		t.Error("the token file is still there")
+	}
+	if strings.Contains(s.out.String()+strings.Join(s.runs, "\n"), token) {
+		t.Errorf("the token was shown:\n%s", &s.out)
+	}
+
+	refusals = 0
+	if err := s.do(twonode.Auth); err != nil || s.ran("pcs pcsd accept_token") {
+		t.Errorf("the second run: %v, %v", err, s.runs)
+	}
+}
+
+func TestAnErrorHoldsTheCommandsWordsAndNoSecret(t *testing.T) {
+	s := newStand(t)
+	s.programs["pcs pcsd accept_token"] = func([]string) (string, error) {
+		return "", fmt.Errorf("Error: bad token %s (%s) beside %s", token, encoded(token), password)
+	}
+	err := s.do(twonode.Auth)
+	if err == nil || !strings.Contains(err.Error(), "auth: run pcs pcsd accept_token") || !strings.Contains(err.Error(), "bad token *** (***) beside ***") {
+		t.Error(err)
+	}
+	if s.text(tokenFile) != "" {
+		t.Error("the token file is still there")
+	}
+}
+
+func TestAHostInSomebodysClusterIsLeftAlone(t *testing.T) {
+	const theirs = "totem {\n cluster_name: theirs\n}\nnodelist {\n node {\n ring0_addr: 10.0.0.1\n name: db-1\n }\n}\nquorum {\n two_node: 1\n}\n"
+	for _, step := range []twonode.Step{twonode.Auth, twonode.Setup} {
+		s := newStand(t)
+		s.put(corosyncConf, theirs)
+		err := s.do(step)
+		if err == nil || !strings.Contains(err.Error(), `"theirs"`) || len(s.runs) != 0 || s.text(corosyncConf) != theirs {
+			t.Errorf("%s: %v, ran %v", step, err, s.runs)
+		}
+	}
+}
+
+func TestThePackagesExampleIsRemoved(t *testing.T) {
+	s := newStand(t)
+	s.put(corosyncConf, "totem {\n cluster_name: debian\n}\nnodelist {\n node {\n name: node1\n ring0_addr: 127.0.0.1\n }\n}\n")
+	if err := s.do(twonode.Auth); err != nil || s.runs[0] != "pcs cluster destroy" {
+		t.Errorf("%v, ran %v", err, s.runs)
+	}
+}
+
+func TestAWorkingDeviceIsNotReplacedByOneThatFails(t *testing.T) {
+	s := newStand(t)
+	path := filepath.Join(state.FencingDir, "cp-2.json")
+	s.put(path, `{"target":"cp-2","password":"the old one"}`)
+	s.TestDevice = func(_ context.Context, d state.FencingDevice) error {
+		return fmt.Errorf("401 for %s/%s", d.Username, d.Password)
+	}
+	err := s.do(twonode.Fencing)
+	if err == nil || !strings.Contains(err.Error(), "401 for admin/***") || !strings.Contains(err.Error(), "stays") {
+		t.Error(err)
+	}
+	if !strings.Contains(s.text(path), "the old one") {
+		t.Errorf("it was replaced by %s", s.text(path))
+	}
+}
+
+func TestAHostHoldsItsPeersDeviceOnlyAndKeepsWhatWasLearned(t *testing.T) {
+	s := newStand(t)
+	path := filepath.Join(state.FencingDir, "cp-1.json")
+	s.put(path, `{"target":"cp-1","uuid":"u-1","serial":"s-1","delay":4000000000}`)
+	in := input()
+	in.Self = "cp-2"
+	var tested []string
+	s.TestDevice = func(_ context.Context, d state.FencingDevice) error {
+		tested = append(tested, d.Target+" "+d.UUID)
+		return nil
+	}
+	if err := s.Do(t.Context(), twonode.Fencing, in); err != nil {
+		t.Fatal(err)
+	}
+	var got state.FencingDevice
+	if err := json.Unmarshal([]byte(s.text(path)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.UUID != "u-1" || got.Serial != "s-1" || got.Delay != 4*time.Second || got.Password != password {
+		t.Errorf("%+v", got)
+	}
+	info, err := os.Stat(filepath.Join(s.Root, path))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	if strings.Join(tested, ",") != "cp-1 u-1" || s.text(filepath.Join(state.FencingDir, "cp-2.json")) != "" {
+		t.Errorf("tested %v; files:\n%s", tested, tree(t, s.Root))
+	}
+}
+
+func TestTheManifestIsWrittenOnce(t *testing.T) {
+	s := newStand(t)
+	if err := s.do(twonode.Manifest); err != nil {
+		t.Fatal(err)
+	}
+	said := s.out.Len()
+	if err := s.do(twonode.Manifest); err != nil || s.out.Len() != said {
+		t.Errorf("%v\n%s", err, &s.out)
+	}
+}
+
+func TestFinishTouchesNothingThatRuns(t *testing.T) {
+	s := newStand(t)
+	if err := s.do(twonode.Finish); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range s.runs {
+		if strings.Contains(line, "--now") || strings.Contains(line, " stop ") || strings.Contains(line, " start ") {
+			t.Errorf("it ran %s", line)
+		}
+	}
+	if !s.ran("systemctl disable --quiet kubelet.service") {
+		t.Errorf("ran %v", s.runs)
+	}
+}
+
+func TestAnInputThatCannotBeReadIsNotQuoted(t *testing.T) {
+	for _, text := range []string{
+		`{"token": "` + token + `", "nodez": []}`, `{"token": 17`, `{"token": {"a": "` + token + `"}}`, token, "",
+	} {
+		_, err := ReadInput(strings.NewReader(text), twonode.Auth)
+		if err == nil || strings.Contains(err.Error(), token) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
