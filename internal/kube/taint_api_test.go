@@ -1,0 +1,94 @@
+package kube
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/decide/outofservice"
+)
+
+// TestTheAPIServerTakesThePatches shows on a real API server what the fake one
+// cannot: how it spells a list of taints that a test has to match, and that it
+// refuses a patch of an old view.
+func TestTheAPIServerTakesThePatches(t *testing.T) {
+	set, err := kubernetes.NewForConfig(apitest.Need(t, server).Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{set: set}
+	added := metav1.NewTime(time.Date(2026, 11, 20, 8, 30, 0, 0, time.FixedZone("", 3600)))
+	for name, node := range map[string]*corev1.Node{
+		"bare": {},
+		"others": {
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}},
+			Spec: corev1.NodeSpec{Taints: []corev1.Taint{
+				{Key: "example.com/db", Value: "x", Effect: corev1.TaintEffectNoSchedule},
+				{Key: "example.com/n", Effect: corev1.TaintEffectNoExecute, TimeAdded: &added},
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node.Name = "taint-" + name
+			if _, err := set.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			before := service(t, c, node.Name)
+			for _, v := range []outofservice.Verdict{tainted, {Action: outofservice.Remove}} {
+				want := outofservice.Apply(change(t, c, service(t, c, node.Name), v), v)
+				got := service(t, c, node.Name)
+				if diff := cmp.Diff(ofOthers(want.Taints), ofOthers(got.Taints)); diff != "" {
+					t.Errorf("%s: %s", v.Action, diff)
+				}
+				if outofservice.Ours(got) != (v.Action == outofservice.Add) {
+					t.Errorf("%s: marks %v", v.Action, got.Annotations)
+				}
+			}
+			change(t, c, service(t, c, node.Name), tainted)
+			if err := c.PatchNode(t.Context(), node.Name, outofservice.Patch(before, tainted)); err == nil {
+				t.Errorf("a patch of an old view was taken: %+v", service(t, c, node.Name))
+			}
+		})
+	}
+}
+
+func service(t *testing.T, c *Client, name string) outofservice.Node {
+	t.Helper()
+	n, err := c.NodeService(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// ofOthers leaves out what the node controller does to nodes without a kubelet,
+// which may happen at any moment.
+func ofOthers(taints []outofservice.Taint) []outofservice.Taint {
+	out := []outofservice.Taint{}
+	for _, t := range taints {
+		if t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// change carries a verdict out and returns the view that it fitted: one that is
+// too old is looked at again, as the agent does.
+func change(t *testing.T, c *Client, n outofservice.Node, v outofservice.Verdict) outofservice.Node {
+	t.Helper()
+	var err error
+	for range 20 {
+		if err = c.PatchNode(t.Context(), n.Name, outofservice.Patch(n, v)); err == nil {
+			return n
+		}
+		n = service(t, c, n.Name)
+	}
+	t.Fatal(err)
+	return n
+}
