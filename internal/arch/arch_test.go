@@ -109,9 +109,10 @@ var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Ti
 
 // onlyImporter names packages that have exactly one adapter.
 var onlyImporter = map[string][]string{
-	"os/exec":                      {"internal/host"},
-	"github.com/stmcginnis/gofish": {"internal/redfish"},
-	"k8s.io/client-go/kubernetes":  {"internal/kube"},
+	"os/exec":                             {"internal/host"},
+	"github.com/stmcginnis/gofish":        {"internal/redfish"},
+	"go.etcd.io/etcd/api/v3/etcdserverpb": {"internal/etcd"},
+	"k8s.io/client-go/kubernetes":         {"internal/kube"},
 }
 
 type goPackage struct {
