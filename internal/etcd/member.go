@@ -61,11 +61,20 @@ func addedBefore(members []*pb.Member, peerURL string) (state.MemberID, error) {
 
 // Promote makes a learner a voter. One that is a voter already is left so.
 func (c *Client) Promote(ctx context.Context, id state.MemberID) error {
-	_, err := pb.NewClusterClient(c.conn).MemberPromote(ctx, &pb.MemberPromoteRequest{ID: uint64(id)})
+	client := pb.NewClusterClient(c.conn)
+	_, err := client.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: uint64(id)})
 	if is(err, rpctypes.ErrMemberNotLearner) {
 		return nil
 	}
+	if NotInSync(err) && isVoter(ctx, client, id) {
+		return nil // etcd looks how far a member is before it looks what it is
+	}
 	return said("promote member "+id.String(), err)
+}
+
+func isVoter(ctx context.Context, client pb.ClusterClient, id state.MemberID) bool {
+	list, err := client.MemberList(ctx, &pb.MemberListRequest{Linearizable: false})
+	return err == nil && slices.ContainsFunc(list.Members, func(m *pb.Member) bool { return state.MemberID(m.ID) == id && !m.IsLearner })
 }
 
 // NotInSync reports whether a promotion was refused because the learner has not
