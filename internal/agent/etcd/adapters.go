@@ -3,12 +3,15 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
@@ -28,7 +31,8 @@ const StaticPod = "/etc/kubernetes/manifests/etcd.yaml"
 // process is etcd in podman.
 type process struct {
 	parameters podmanetcd.Parameters
-	log        func(format string, args ...any)
+	uptime     func() time.Duration
+	starts     etcdhealth.Starts // used by the loop alone
 }
 
 // Foreign reports whether kubelet's manifest of etcd is there.
@@ -80,6 +84,10 @@ func (p *process) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if free, err := freeSpace(etcdpod.DataDir); err != nil || free < etcdhealth.LeastSpace {
+		return errors.Join(err, fmt.Errorf("only %d MiB are free on the disk of %s: etcd could not write; make room", free>>20, etcdpod.DataDir))
+	}
+	p.starts = p.starts.Next(p.uptime())
 	if err := settle(ctx); err != nil {
 		return err
 	}
@@ -87,6 +95,29 @@ func (p *process) Start(ctx context.Context) error {
 		return err
 	}
 	return p.awaitHeld(ctx)
+}
+
+// inspect examines the copy. One that looks whole, and with which etcd ends
+// again and again, is not.
+func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
+	d, err := etcd.Inspect(ctx, etcdpod.DataDir)
+	if err != nil || d.Copy != state.CopyWhole {
+		return d, err
+	}
+	free, err := freeSpace(etcdpod.DataDir)
+	if err == nil && p.starts.Hopeless(free) {
+		d.Copy = state.CopyDamaged
+	}
+	return d, err
+}
+
+// freeSpace is what root may still write to a folder's file system, in bytes.
+func freeSpace(dir string) (uint64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", dir, err)
+	}
+	return fs.Bavail * uint64(fs.Bsize), nil //nolint:gosec // a block has a size
 }
 
 // settle prepares a copy for a plain start; a learner that joins has none yet.
@@ -164,7 +195,11 @@ func (m membership) Promote(ctx context.Context, id state.MemberID) error {
 }
 
 // copies are the data of an etcd that is down.
-type copies struct{ parameters podmanetcd.Parameters }
+type copies struct {
+	parameters podmanetcd.Parameters
+	// emptied is told that the next copy is another one.
+	emptied func()
+}
 
 // maxBackup bounds one saved copy, in bytes: more than etcd's own quota allows.
 const maxBackup = 10 << 30
@@ -177,7 +212,13 @@ func (c copies) Backup(ctx context.Context) error {
 	return err
 }
 
-func (c copies) Empty(context.Context) error { return etcd.Empty(etcdpod.DataDir) }
+func (c copies) Empty(context.Context) error {
+	err := etcd.Empty(etcdpod.DataDir)
+	if err == nil {
+		c.emptied()
+	}
+	return err
+}
 
 // standIn speaks for a fenced member.
 type standIn struct {

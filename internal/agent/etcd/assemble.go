@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/act"
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/host"
@@ -42,7 +43,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	process := &process{parameters: p, log: d.Log}
+	process := &process{parameters: p, uptime: uptime}
 	bmc := &bmc{peer: peer}
 	statements := &statements{}
 	k := &Keeper{
@@ -53,7 +54,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 				l, err := client.Look(ctx)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
-			Inspect:   func(ctx context.Context) (state.EtcdData, error) { return etcd.Inspect(ctx, etcdpod.DataDir) },
+			Inspect:   process.inspect,
 			StandIn:   standingFor,
 			Statement: statements.read,
 			Fenced:    readFenced,
@@ -73,13 +74,22 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 	}
 	bmc.wanted, statements.keeper = k.wantsPower, k
 	k.Doer = &act.Doer{
-		Etcd: membership{client}, Process: process, Copy: copies{p},
+		Etcd: membership{client}, Process: process, Copy: copies{p, func() { process.starts = etcdhealth.Starts{} }},
 		StandIn: &standIn{address: p.Nodes[d.Host]}, Peer: other{peer},
 		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
 		WriteRecord: writeRecord, Ring: k.Observer.Ring, Log: d.Log,
 	}
 	d.bmc = bmc
 	return k, nil
+}
+
+// uptime is how long this host is up, zero where the kernel does not say.
+func uptime() time.Duration {
+	_, up, err := observe.Boot()
+	if err != nil {
+		return 0
+	}
+	return up
 }
 
 func readRecord() (state.EtcdRecord, error) {

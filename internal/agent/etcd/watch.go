@@ -10,7 +10,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/podman"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -30,6 +32,24 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 		return watchFiles(ctx, k.Wake, state.FencedDir, filepath.Dir(state.EtcdConfirmationPath))
 	})
 	group.Go(func() error { return d.bmc.ask(ctx, k.Wake) })
+	group.Go(func() error { return watchProcess(ctx, k.Wake) })
+}
+
+// unseen is how long a process of etcd may go unnoticed by watchProcess.
+const unseen = 500 * time.Millisecond
+
+// watchProcess wakes as soon as etcd's process ends: its restart in place must
+// not wait for the next look.
+func watchProcess(ctx context.Context, wake func()) error {
+	for {
+		p, err := podman.State(ctx)
+		if err == nil && p.Running && host.AwaitEnd(ctx, p.PID) == nil {
+			wake()
+		}
+		if err := host.Sleep(ctx, unseen); err != nil {
+			return err
+		}
+	}
 }
 
 func membershipText(m state.Fact[state.Membership]) string {

@@ -24,3 +24,29 @@ func TestOnlyAnEtcdThatCannotAnswerIsEnded(t *testing.T) {
 		}
 	}
 }
+
+func TestACopyIsGivenUpOnlyWhereNoStartLasts(t *testing.T) {
+	run := func(gap time.Duration, n int) Starts {
+		var s Starts
+		for i := range n {
+			s = s.Next(time.Minute + time.Duration(i)*gap)
+		}
+		return s
+	}
+	for sentence, c := range map[string]struct {
+		s    Starts
+		free uint64
+		want bool
+	}{
+		"never started":               {Starts{}, 1 << 30, false},
+		"a few starts in a row":       {run(time.Second, MaxStarts), 1 << 30, false},
+		"start after start":           {run(time.Second, MaxStarts+1), 1 << 30, true},
+		"but the disk is full":        {run(time.Second, MaxStarts+1), LeastSpace - 1, false},
+		"each lasted":                 {run(Lasting+time.Second, 20), 1 << 30, false},
+		"one that lasted begins anew": {run(time.Second, MaxStarts+1).Next(time.Hour), 1 << 30, false},
+	} {
+		if got := c.s.Hopeless(c.free); got != c.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// awaitStep bounds one wait for a process, in milliseconds, after which the
+// context is looked at.
+const awaitStep = 1000
+
+// AwaitEnd returns as soon as a process has ended, nil also where there is none
+// of that number, or with the cause of the context's end. The process need not
+// be a child.
+func AwaitEnd(ctx context.Context, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("wait for process %d: %w", pid, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for ctx.Err() == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, awaitStep) //nolint:gosec // a descriptor is small
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for process %d: %w", pid, err)
+		}
+	}
+	return context.Cause(ctx)
+}
