@@ -40,7 +40,11 @@ func confirmText(s confirm.Situation, d confirm.Decision, f confirmFlags) string
 	}
 	part("What it takes", needWords(d)...)
 	part("What would be lost or at risk", d.Risks...)
-	part("What will be done", stepWords(s, d, f)...)
+	steps := stepWords(s, d, f)
+	part("What will be done", steps...)
+	if f.dryRun && len(steps) > 0 { // not wrapped: it is to be copied
+		out.WriteString("\nNothing of this was done (--dry-run). To do it:\n  sudo " + commandLine(d) + "\n")
+	}
 	return out.String()
 }
 
@@ -103,9 +107,6 @@ func stepWords(s confirm.Situation, d confirm.Decision, f confirmFlags) []string
 		add("Pacemaker is told that %s is down (stonith_admin --confirm %s)", peer, peer)
 	}
 	add("it waits up to %s until etcd takes writes", f.watchLimit)
-	if f.dryRun {
-		add("nothing of this was done (--dry-run); to do it: %s", commandLine(d))
-	}
 	return out
 }
 

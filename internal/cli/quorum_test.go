@@ -235,7 +235,7 @@ func TestAConfirmation(t *testing.T) {
 		"another phrase is none":                         {lone(was(state.EtcdSole)), "", phrase("cp-2 is Off"), exitNotGiven, `the phrase is "cp-2 is off"`, 0, 0},
 		"the phrase of a lesser case does not force":     {lone(), "", phrase("cp-2 is off"), exitNotGiven, "lose what only cp-2 has", 0, 0},
 		"a stale pair is forced":                         {lone(), "", phrase("cp-2 is off, lose what only cp-2 has"), 0, "takes writes", 1, 0},
-		"a stale pair whose peer runs":                   {lone(says("On")), "", phrase("lose what only cp-2 has"), 0, "takes writes", 1, 1},
+		"a stale pair whose peer runs":                   {lone(says("On")), "", phrase("crash cp-2, lose what only cp-2 has"), 0, "takes writes", 1, 1},
 		"a survivor that waits for a fence in vain":      {lone(survivor), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
 		"a fence gets its time before anybody is asked":  {lone(survivor, func(s *lonely) { s.since = time.Second }), "", phrase("cp-2 is off"), 0, "Pacemaker fences cp-2", 1, 0},
 		"the BMC says On and does not obey":              {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.stuck = "PoweringOff" }), "", yes, exitRefused, "PoweringOff", 0, 1},
@@ -247,7 +247,7 @@ func TestAConfirmation(t *testing.T) {
 		"without the agent":                              {lone(func(s *lonely) { s.noAgent = true }), "", yes, exitRefused, "systemctl start podman-etcd", 0, 0},
 		"the agent is stuck":                             {lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true }), "", phrase("cp-2 is off"), exitNotYet, "does not take writes after 1m0s", 1, 0},
 		"a word that cannot be recorded has no effect":   {lone(was(state.EtcdSole), func(s *lonely) { s.auditErr = errors.New("disk full") }), "", phrase("cp-2 is off"), 1, "disk full", 0, 0},
-		"a dry run changes nothing":                      {lone(says("On")), "", confirmFlags{dryRun: true}, 0, "--phrase 'lose what only cp-2 has'", 0, 0},
+		"a dry run changes nothing":                      {lone(says("On")), "", confirmFlags{dryRun: true}, 0, "--phrase 'crash cp-2, lose what only cp-2 has'", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := c.site.typed(t, c.input, c.flags)
@@ -312,6 +312,7 @@ func TestWhatAPersonReadsIsTheApprovedText(t *testing.T) {
 	}{
 		{"the record allows, the peer runs", lone(was(state.EtcdSole), says("On"))},
 		{"the peer may have gone on, its BMC says Off", lone(says("Off"))},
+		{"the peer may have gone on, and runs", lone(says("On"))},
 		{"nothing is proved", lone()},
 		{"two histories", lone(histories, says("On"))},
 		{"the peer lost its disk", lone(emptyPeer, says("On"))},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -22,8 +23,12 @@ type Host struct {
 	Socket, Record, Data, Confirmation, Fenced, Fencing string
 	// Boot names this boot and tells how long it has lasted.
 	Boot func() (id string, uptime time.Duration, err error)
-	Name func() (string, error)
-	Now  func() time.Time
+	// Held reports whether an etcd has the data of a folder open; Inspect
+	// examines them where none has.
+	Held    func(dir string) (bool, error)
+	Inspect func(ctx context.Context, dir string) (state.EtcdData, error)
+	Name    func() (string, error)
+	Now     func() time.Time
 }
 
 // This is the host that the process runs on.
@@ -31,7 +36,7 @@ func This() Host {
 	return Host{
 		Socket: state.EtcdSocketPath, Record: state.EtcdRecordPath, Data: filepath.Dir(state.EtcdRecordPath),
 		Confirmation: state.EtcdConfirmationPath, Fenced: state.FencedDir, Fencing: state.FencingDir,
-		Boot: observe.Boot, Name: os.Hostname, Now: time.Now,
+		Boot: observe.Boot, Held: etcd.Locked, Inspect: etcd.Inspect, Name: os.Hostname, Now: time.Now,
 	}
 }
 
@@ -48,7 +53,7 @@ func (h Host) Etcd(ctx context.Context) (explain.Input, error) {
 	case !errors.Is(err, ErrNoAgent):
 		return explain.Input{}, err
 	}
-	in, failed := h.files()
+	in, failed := h.files(ctx)
 	if failed != nil {
 		return explain.Input{}, failed
 	}
@@ -58,9 +63,9 @@ func (h Host) Etcd(ctx context.Context) (explain.Input, error) {
 	return in, nil
 }
 
-// files decides on what the disk says. Whether etcd runs and whether the peer
-// is there only the agent can tell: both stay unknown.
-func (h Host) files() (explain.Input, error) {
+// files decides on what the disk says. Whether the peer is there only the agent
+// can tell: that stays unknown.
+func (h Host) files(ctx context.Context) (explain.Input, error) {
 	in := explain.Input{Source: explain.FromFiles}
 	name, err := h.Name()
 	if err != nil {
@@ -84,14 +89,15 @@ func (h Host) files() (explain.Input, error) {
 		in.Unmanaged, in.Report.Snapshot = true, s
 		return in, nil
 	}
+	h.copy(ctx, &in, &s)
 	h.proofs(&in, &s)
-	in.Limits = append(in.Limits, "whether etcd runs here, and whether the peer is there, only the agent can tell")
+	in.Limits = append(in.Limits, "whether the peer is there, and what it says, only the agent can tell")
 	in.Report = state.EtcdReport{Wish: state.EtcdNotAsked, Snapshot: s, Verdict: etcdmember.Decide(s), At: s.Now}
 	in.BMC = h.bmc(s.Peer)
 	return in, nil
 }
 
-// record reads the durable record, and whether there are data beside it.
+// record reads the durable record.
 func (h Host) record(s *state.EtcdSnapshot) (exists bool, err error) {
 	b, err := os.ReadFile(h.Record)
 	switch {
@@ -106,10 +112,31 @@ func (h Host) record(s *state.EtcdSnapshot) (exists bool, err error) {
 		return true, fmt.Errorf("%s: %w", h.Record, err)
 	}
 	s.Record = state.Known(r)
-	if _, err := os.Stat(filepath.Join(h.Data, "member")); errors.Is(err, fs.ErrNotExist) {
-		s.Data = state.Known(state.EtcdData{Copy: state.CopyNone})
-	}
 	return true, nil
+}
+
+// inspectTime bounds the examination of a copy.
+const inspectTime = 20 * time.Second
+
+// copy finds out whether etcd runs, and examines the data of one that does not.
+func (h Host) copy(ctx context.Context, in *explain.Input, s *state.EtcdSnapshot) {
+	held, err := h.Held(h.Data)
+	if err != nil {
+		in.Limits = append(in.Limits, err.Error())
+		return
+	}
+	s.Local.Running = state.Known(held)
+	if held {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, inspectTime)
+	defer cancel()
+	data, err := h.Inspect(ctx, h.Data)
+	if err != nil {
+		in.Limits = append(in.Limits, err.Error())
+		return
+	}
+	s.Data = state.Known(data)
 }
 
 func (h Host) proofs(in *explain.Input, s *state.EtcdSnapshot) {

@@ -28,6 +28,10 @@ func newHost(t *testing.T) Host {
 		Socket: at("agent.sock"), Record: at("etcd", "record.json"), Data: at("etcd"), Confirmation: at("confirmation.json"),
 		Fenced: at("fenced"), Fencing: at("fencing"),
 		Boot: func() (string, time.Duration, error) { return "b", time.Hour, nil },
+		Held: func(string) (bool, error) { return false, nil },
+		Inspect: func(context.Context, string) (state.EtcdData, error) {
+			return state.EtcdData{Copy: state.CopyWhole, Cluster: 0xc, Member: 0xa}, nil
+		},
 		Name: func() (string, error) { return "cp-1", nil },
 		Now:  func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) },
 	}
@@ -93,17 +97,37 @@ func TestWithoutTheAgentTheFilesSpeak(t *testing.T) {
 		s.Proofs.Human.Value.Who != "ops" || s.Proofs.Fenced.Value.At != 7 {
 		t.Errorf("%+v", in)
 	}
-	if s.Local.Running.Known || s.Pacemaker.Contact.Known || len(in.Limits) == 0 {
+	if !state.Is(s.Local.Running, false) || s.Data.Value.Copy != state.CopyWhole {
+		t.Errorf("what the disk says was not read: %+v", s)
+	}
+	if s.Pacemaker.Contact.Known || len(in.Limits) == 0 {
 		t.Errorf("what only the agent knows was guessed: %+v", s)
 	}
 	e := explain.Etcd(in)
-	if e.Status != explain.Unknown || !strings.Contains(explain.Text(e, explain.Style{}), "systemctl start podman-etcd") {
+	if e.Status != explain.Unknown || !strings.Contains(e.Summary, "nobody starts it") || !strings.Contains(explain.Text(e, explain.Style{}), "systemctl start podman-etcd") {
 		t.Errorf("%s", explain.Text(e, explain.Style{}))
 	}
 	for _, style := range []explain.Style{{}, {Wide: true}} {
 		if strings.Contains(explain.Text(e, style), "hunter2") {
 			t.Error("the password of a BMC was printed")
 		}
+	}
+}
+
+func TestWhatCannotBeReadStaysUnknown(t *testing.T) {
+	h := newHost(t)
+	h.Held = func(string) (bool, error) { return false, errors.New("lock: input/output error") }
+	in := gathered(t, h)
+	if s := in.Report.Snapshot; s.Local.Running.Known || s.Data.Known || explain.Etcd(in).Status != explain.Unknown {
+		t.Errorf("%+v", s)
+	}
+	h = newHost(t)
+	h.Inspect = func(context.Context, string) (state.EtcdData, error) {
+		return state.EtcdData{}, errors.New("no such program")
+	}
+	in = gathered(t, h)
+	if s := in.Report.Snapshot; s.Data.Known || !slices.ContainsFunc(in.Limits, func(l string) bool { return strings.Contains(l, "no such program") }) {
+		t.Errorf("%+v, %q", s, in.Limits)
 	}
 }
 

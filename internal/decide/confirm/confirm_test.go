@@ -119,7 +119,7 @@ func TestWhatItTakes(t *testing.T) {
 		"off is not Off":                                      {alone(record(state.EtcdSole), bmc("off")), "on", Decision{Need: Confirm, PowerOff: true}},
 		"nothing is proved: the phrase":                       {alone(record(state.EtcdSole), mute), "unproved", Decision{Need: Phrase, Phrase: "beta is off"}},
 		"a pair that may be behind is forced by a phrase":     {alone(), "off", Decision{Need: Phrase, Force: true, Phrase: "lose what only beta has"}},
-		"a pair that may be behind, the peer running":         {alone(bmc("On")), "on", Decision{Need: Phrase, Force: true, PowerOff: true, Phrase: "lose what only beta has"}},
+		"a pair that may be behind, the peer running":         {alone(bmc("On")), "on", Decision{Need: Phrase, Force: true, PowerOff: true, Phrase: "crash beta, lose what only beta has"}},
 		"a pair that may be behind, and nothing is proved":    {alone(mute), "unproved", Decision{Need: Phrase, Force: true, Phrase: "beta is off, lose what only beta has"}},
 		"a survivor whose fence fails, its BMC without power": {alone(running, mute), "unproved", Decision{Need: Phrase, Phrase: "beta is off"}},
 		"a host that left is behind for sure":                 {alone(record(state.EtcdDeparting)), "off", Decision{Need: Phrase, Force: true, Phrase: "lose what only beta has"}},

@@ -167,7 +167,7 @@ func say(text string) func(*view) string { return func(*view) string { return te
 func (v *view) phrase() string {
 	var parts []string
 	switch {
-	case v.there:
+	case v.there, v.on: // with a yes alone for a record that may go on, see decision
 		parts = append(parts, "crash "+v.peer)
 	case v.blind:
 		parts = append(parts, v.peer+" is off")
@@ -181,8 +181,11 @@ func (v *view) phrase() string {
 // risks says what a wrong word costs.
 func (v *view) risks() []string {
 	var out []string
-	if v.there {
+	switch {
+	case v.there:
 		out = append(out, v.peer+" runs and will lose its power at once")
+	case v.on && v.effect == Forced:
+		out = append(out, v.peer+" has power, so it may be the one that serves now: look at it first; it will lose its power at once")
 	}
 	if v.blind {
 		out = append(out, "if "+v.peer+" runs after all, both hosts may take writes, and those of one of them will be thrown away")

@@ -156,6 +156,8 @@ func service(l state.EtcdLocal) Service {
 func status(in Input) Status {
 	snap, verdict := in.Report.Snapshot, in.Report.Verdict
 	switch s := service(snap.Local); {
+	case in.Source == FromFiles: // nobody goes on, whatever the rule says
+		return Unknown
 	case verdict.Action == state.EtcdAskHuman:
 		return NeedsHuman
 	case snap.Pacemaker.Leaving && s != Writes, in.Report.Wish == state.EtcdStopped && s == None:

@@ -23,8 +23,20 @@ func summary(in Input, status Status, service Service) string {
 	case Waiting:
 		return serviceWords(service, snap) + "; it goes on by itself"
 	default:
-		return "it could not be found out whether etcd runs here"
+		return unseen(in)
 	}
+}
+
+// unseen is the sentence for a host of which too little could be seen.
+func unseen(in Input) string {
+	running := in.Report.Snapshot.Local.Running
+	switch {
+	case in.Source == FromFiles && state.Is(running, true):
+		return "etcd runs here, and without its agent nobody watches over it"
+	case in.Source == FromFiles && state.Is(running, false):
+		return "etcd does not run here, and without its agent nobody starts it"
+	}
+	return "it could not be found out whether etcd runs here"
 }
 
 // unsafe says what is missing to two voters that hold everything.
