@@ -84,9 +84,6 @@ func (p *process) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if free, err := freeSpace(etcdpod.DataDir); err != nil || free < etcdhealth.LeastSpace {
-		return errors.Join(err, fmt.Errorf("only %d MiB are free on the disk of %s: etcd could not write; make room", free>>20, etcdpod.DataDir))
-	}
 	p.starts = p.starts.Next(p.uptime())
 	if err := settle(ctx); err != nil {
 		return err
@@ -139,12 +136,20 @@ func (p *process) awaitHeld(ctx context.Context) error {
 			return err
 		}
 		if s, err := podman.State(context.Background()); err == nil && !s.Running {
-			return errors.New("etcd ended as soon as it was started; see: podman logs etcd")
+			return ended()
 		}
 		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
+}
+
+// ended says why etcd may have ended as soon as it was started.
+func ended() error {
+	if free, err := freeSpace(etcdpod.DataDir); err == nil && free < etcdhealth.LeastSpace {
+		return fmt.Errorf("etcd ended as soon as it was started: %d MiB are free on the disk of %s; make room", free>>20, etcdpod.DataDir)
+	}
+	return errors.New("etcd ended as soon as it was started; see: podman logs etcd")
 }
 
 // stopGrace is how long etcd may take to end in order.
