@@ -43,7 +43,7 @@ func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
 // start starts everything and waits until the API is ready. What runs ends
 // with the context.
 func (s *server) start(ctx context.Context) error {
-	ports, err := freePorts(3)
+	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *server) run(ctx context.Context, program string, args ...string) {
 // wait waits until everything has ended.
 func (s *server) wait() {
 	for ; s.running > 0; s.running-- {
-		<-s.ended
+		<-s.ended // each ends because it was ended
 	}
 }
 
@@ -159,10 +159,11 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 }
 
 // freePorts returns addresses on which nobody listens at the moment.
-func freePorts(n int) ([]string, error) {
+func freePorts(ctx context.Context, n int) ([]string, error) {
 	var out []string
+	var config net.ListenConfig
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}

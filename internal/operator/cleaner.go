@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"sync"
 )
 
 // cleaner passes on whole lines without the secrets in them. A step shows none
@@ -33,4 +34,16 @@ func (c *cleaner) flush() {
 	if len(c.rest) > 0 {
 		_, _ = io.WriteString(c.to, c.hide.Replace(string(c.rest))+"\n") // nobody is left to tell
 	}
+}
+
+// shared lets both streams of a process write to one place.
+type shared struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(p)
 }

@@ -3,9 +3,9 @@ package operator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,11 +108,7 @@ func (c *cluster) setEtcd(node string, m handover.Member) {
 func (c *cluster) ask(context.Context, []twonode.Host) map[string]handover.Member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := map[string]handover.Member{}
-	for node, m := range c.etcd {
-		out[node] = m
-	}
-	return out
+	return maps.Clone(c.etcd)
 }
 
 // steps sets how steps end from now on.
@@ -239,17 +235,4 @@ func (c *cluster) until(is func() bool, otherwise func() string) {
 		}
 		<-time.NewTimer(50 * time.Millisecond).C
 	}
-}
-
-// jobs lists the names of the Jobs.
-func (c *cluster) jobs() []string {
-	c.t.Helper()
-	var list batchv1.JobList
-	must(c.t, c.admin.List(c.t.Context(), &list, client.InNamespace(render.Namespace)))
-	var out []string
-	for _, j := range list.Items {
-		out = append(out, j.Name)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -89,18 +89,20 @@ func (j job) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := &cleaner{to: j.streams.Err, hide: hide}
+	log := &shared{to: j.streams.Err}
+	out, words := &cleaner{to: log, hide: hide}, &cleaner{to: log, hide: hide}
 	_, err = host.Run(ctx, host.Cmd{
 		Name: j.command[0], Args: append(slices.Clone(j.command[1:]), j.step),
-		Chroot: j.root, Stdin: bytes.NewReader(input), Stdout: out, Stderr: out,
+		Chroot: j.root, Stdin: bytes.NewReader(input), Stdout: out, Stderr: words,
 	})
 	out.flush()
+	words.flush()
 	if err == nil {
 		return nil
 	}
-	words := lastWords(err, hide)
-	if os.WriteFile(j.last, []byte(words), state.DefaultFileMode) != nil {
-		return errors.New(words) // kubelet takes the log's end then
+	reason := lastWords(err, hide)
+	if os.WriteFile(j.last, []byte(reason), state.DefaultFileMode) != nil {
+		return errors.New(reason) // kubelet takes the log's end then
 	}
 	return fmt.Errorf("step %s failed on this host (exit code %d)", j.step, host.ExitCode(err))
 }

@@ -133,7 +133,7 @@ func (r *run) steps() []step {
 			step{name: "apply manifests", do: r.applyManifests},
 			step{name: "join pod network", do: r.joinPodNetwork},
 			step{name: "wait for control planes", do: r.waitControlPlanes})
-		if r.twoNode() {
+		if r.oneOfTwo() {
 			list = append(list, step{name: "wait for two-node set-up", do: r.waitTwoNode})
 		}
 		return append(list, step{name: "wait for nodes", do: r.waitCluster})

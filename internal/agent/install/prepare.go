@@ -145,7 +145,7 @@ func (r *run) images() []string {
 		list = append(list, controlPlaneImages...)
 	}
 	if r.oneOfTwo() {
-		list = append(list, "holdfast-operator")
+		list = append(list, twoNodeImages...)
 	}
 	return list
 }

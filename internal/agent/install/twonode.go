@@ -7,11 +7,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/topology"
 )
-
-// twoNode reports whether the cluster manager takes etcd over.
-func (r *run) twoNode() bool { return r.Site.Topology().EtcdScaling == topology.EtcdTwoNode }
 
 // waitTwoNode waits until the operator has both control planes set up so that
 // either may be lost.

@@ -346,7 +346,9 @@ func TestFromAnywhereItComesToItsEnd(t *testing.T) {
 		if got := condition(t, Decide(s), SetupProgressing); got.Status {
 			t.Errorf("%v: after %v: %s", jobs, order, got.Message)
 		}
-		at := func(a string) int { return slices.IndexFunc(Steps(), func(s twonode.Step) bool { return string(s) == a }) }
+		at := func(a string) int {
+			return slices.IndexFunc(Steps(), func(s twonode.Step) bool { return string(s) == a })
+		}
 		if !slices.IsSortedFunc(order, func(a, b string) int { return at(a) - at(b) }) {
 			t.Errorf("%v: out of order: %v", jobs, order)
 		}

@@ -24,23 +24,28 @@ func TestTwoControlPlanesAreInstalledWhenEitherMayBeLost(t *testing.T) {
 	}{
 		{"the operator does not run yet", nil, installation.TwoNode{Doing: "the operator has not begun yet"}},
 		{
-			"a step runs", []handover.Condition{progressing(true, "step 3 of 6"), degraded(false, "")},
+			"a step runs",
+			[]handover.Condition{progressing(true, "step 3 of 6"), degraded(false, "")},
 			installation.TwoNode{Doing: "step 3 of 6"},
 		},
 		{
-			"a step fails", []handover.Condition{progressing(true, "step 2 of 6"), degraded(true, "fencing on cp-2 failed: Login failed\n")},
+			"a step fails",
+			[]handover.Condition{progressing(true, "step 2 of 6"), degraded(true, "fencing on cp-2 failed: Login failed\n")},
 			installation.TwoNode{Doing: "step 2 of 6", Failing: "fencing on cp-2 failed: Login failed"},
 		},
 		{
-			"etcd is handed over and the last step is not done", []handover.Condition{progressing(true, "step 6 of 6"), degraded(false, ""), available},
+			"etcd is handed over and the last step is not done",
+			[]handover.Condition{progressing(true, "step 6 of 6"), degraded(false, ""), available},
 			installation.TwoNode{Doing: "step 6 of 6"},
 		},
 		{
-			"all is done", []handover.Condition{progressing(false, "all steps are done"), degraded(false, ""), available},
+			"all is done",
+			[]handover.Condition{progressing(false, "all steps are done"), degraded(false, ""), available},
 			installation.TwoNode{Done: true, Doing: "all steps are done"},
 		},
 		{
-			"nothing is outstanding and nothing was done", []handover.Condition{progressing(false, "x"), degraded(false, "")},
+			"nothing is outstanding and nothing was done",
+			[]handover.Condition{progressing(false, "x"), degraded(false, "")},
 			installation.TwoNode{Doing: "x"},
 		},
 	} {

@@ -79,13 +79,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	d, err := r.step(ctx)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: again(d)}, nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
-	}
-	if err != nil {
+	default:
 		return reconcile.Result{}, errors.Join(err, r.complain(ctx, err))
 	}
-	return reconcile.Result{RequeueAfter: again(d)}, nil
 }
 
 func (r *Reconciler) step(ctx context.Context) (handover.Decision, error) {
@@ -100,12 +101,12 @@ func (r *Reconciler) step(ctx context.Context) (handover.Decision, error) {
 // complain says in etcd's object what keeps the operator from working, where
 // that is more than a moment's trouble with the API.
 func (r *Reconciler) complain(ctx context.Context, why error) error {
-	if ctx.Err() != nil || passing(why) {
+	if passing(why) {
 		return nil
 	}
 	etcd := &operatorv1.Etcd{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: clusterName}, etcd); err != nil {
-		return nil //nolint:nilerr // it is what is being complained about
+		return fmt.Errorf("say so in etcd's object: %w", err)
 	}
 	return r.setConditions(ctx, etcd, []handover.Condition{{
 		Type: handover.SetupDegraded, Status: true, Reason: "OperatorFailed", Message: why.Error(),

@@ -106,10 +106,8 @@ func tolerations() []corev1.Toleration {
 func container() corev1.Container {
 	return corev1.Container{
 		Name: "operator", Image: payload.Image(Image), ImagePullPolicy: corev1.PullNever,
-		Command: []string{program, "run"},
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
-		}},
+		Command:                  []string{program, "run"},
+		Resources:                corev1.ResourceRequirements{Requests: requests()},
 		LivenessProbe:            probe("/healthz"),
 		ReadinessProbe:           probe("/readyz"),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -121,6 +119,12 @@ func container() corev1.Container {
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: "etcd", MountPath: EtcdFolder, ReadOnly: true}},
 	}
+}
+
+func requests() corev1.ResourceList {
+	out := make(corev1.ResourceList)
+	out[corev1.ResourceCPU], out[corev1.ResourceMemory] = resource.MustParse("10m"), resource.MustParse("64Mi")
+	return out
 }
 
 func probe(path string) *corev1.Probe {
