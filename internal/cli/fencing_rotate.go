@@ -24,7 +24,7 @@ import (
 // rotateFlags are those of fencing rotate.
 type rotateFlags struct {
 	username, passwordFile, address, fingerprint string
-	verification                                 string
+	verification, uuid, serial                   string
 	pin, push                                    bool
 	kubeconfig, output                           string
 }
@@ -81,6 +81,8 @@ changed, or it failed; 2 wrong usage.`,
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the only certificate to trust; none takes a pin away")
 	flags.BoolVar(&f.pin, "pin", false, "trust only the certificate that the BMC shows now, after it was compared by you")
 	flags.StringVar(&f.verification, "certificate-verification", "", "Enabled or Disabled (default: as it is)")
+	flags.StringVar(&f.uuid, "uuid", "", "what the BMC reports as UUID, where that is never the host's own; none forgets it")
+	flags.StringVar(&f.serial, "serial", "", "the same for the serial number")
 	flags.BoolVar(&f.push, "push", false, "only write the Secrets that are to follow")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", adminKubeconfig, "how the cluster is reached")
 	return cmd
@@ -163,21 +165,18 @@ func wroteWord(wrote bool) string {
 
 // newDevice is the device that is there with what the person changes.
 func (r *rotation) newDevice(ctx context.Context, target string) (state.FencingDevice, error) {
-	dev, err := fence.ReadDevice(r.store.Dir, target)
+	dev, err := r.store.Read(target)
 	if err != nil {
 		return dev, err
 	}
 	dev.Username = cmp.Or(r.username, dev.Username)
 	dev.Address = cmp.Or(r.address, dev.Address)
+	dev.UUID, dev.Serial = replaced(dev.UUID, r.uuid), replaced(dev.Serial, r.serial)
 	if r.verification != "" {
 		dev.Insecure = r.verification == config.CertificateVerificationDisabled
 	}
-	switch {
-	case r.fingerprint == "none":
-		dev.Fingerprint = ""
-	case r.fingerprint != "":
-		dev.Fingerprint = r.fingerprint
-	case r.pin:
+	dev.Fingerprint = replaced(dev.Fingerprint, r.fingerprint)
+	if r.pin {
 		if dev.Fingerprint, err = r.shownNow(ctx, dev); err != nil {
 			return dev, err
 		}
@@ -188,6 +187,16 @@ func (r *rotation) newDevice(ctx context.Context, target string) (state.FencingD
 	}
 	dev.Password = cmp.Or(password, dev.Password)
 	return dev, fence.CheckDevice(dev)
+}
+
+// none takes a value away.
+const none = "none"
+
+func replaced(old, replacement string) string {
+	if replacement == none {
+		return ""
+	}
+	return cmp.Or(replacement, old)
 }
 
 // shownNow is the certificate to pin. A person compares it, since nothing else
@@ -212,7 +221,7 @@ const maxPassword = 4 << 10
 func (r *rotation) password(dev state.FencingDevice) (string, error) {
 	switch r.passwordFile {
 	case "":
-		if r.pin || r.fingerprint != "" || r.verification != "" || r.address != "" {
+		if r.pin || r.fingerprint+r.verification+r.address+r.uuid+r.serial != "" {
 			return "", nil // something else is changed
 		}
 		return r.prompt(dev)

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -42,9 +43,17 @@ type Agent struct {
 	Now func() time.Time
 	Out io.Writer
 	Err io.Writer
+	// own tells this host's identity, publish tells it the peer, heard returns
+	// what a peer published.
+	own     func() (uuid, serial string, err error)
+	publish func(ctx context.Context, value string) error
+	heard   func(ctx context.Context, node string) (value string, found bool, err error)
 	// address reads the address of a BMC.
 	address  parser
 	onBudget time.Duration
+	// retryAfter is how long a request may show no effect; zero means the
+	// default.
+	retryAfter time.Duration
 }
 
 // driverPath is where distributions put the agent.
@@ -55,6 +64,11 @@ func New(streams command.Streams) *Agent {
 	return &Agent{
 		Devices: state.FencingDir, Evidence: state.FencedDir, History: state.FencingHistoryPath,
 		Driver: []string{driverPath}, Boot: observe.Boot, Now: time.Now,
+		own:     OwnIdentity,
+		publish: func(ctx context.Context, value string) error { return pacemaker.Publish(ctx, identityAttribute, value) },
+		heard: func(ctx context.Context, node string) (string, bool, error) {
+			return pacemaker.Peer(ctx, identityAttribute, node)
+		},
 		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget,
 	}
 }
@@ -143,8 +157,16 @@ func (a *Agent) status(ctx context.Context, dev state.FencingDevice) (int, error
 	}
 }
 
-// monitor makes sure that a fence could succeed now.
+// monitor makes sure that a fence could succeed now, after it told the peer
+// whose machine this is, and learned whose the peer's is.
 func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
+	if err := a.introduce(ctx); err != nil {
+		a.warn("%v", err)
+	}
+	if err := a.learn(ctx, dev.Target); err != nil {
+		a.warn("%v", err)
+	}
+	dev = withLearned(a.Devices, dev)
 	report := a.test(ctx, dev, 0)
 	return report.Err()
 }
@@ -169,7 +191,7 @@ func (a *Agent) open(ctx context.Context, dev state.FencingDevice) (*redfish.Cli
 		c.Close()
 		return nil, err
 	}
-	a.warn("the identity of %s was never learned: whether this BMC is its own is not known; run 'holdfast fencing verify'", dev.Target)
+	a.warn("the identity of %s is not known yet, so whether this BMC is its own: its peer tells it once Pacemaker runs on both", dev.Target)
 	return c, nil
 }
 
@@ -186,7 +208,7 @@ type ambiguousError struct {
 }
 
 func (e *ambiguousError) Error() string {
-	return fmt.Sprintf("BMC of %s: it lists %d systems (%s) and the target's identity was never learned: fencing could hit another machine; run 'holdfast fencing verify'",
+	return fmt.Sprintf("BMC of %s: it lists %d systems (%s) and the target's identity was never learned: fencing could hit another machine; put the system's path and --uuid into the device with 'holdfast fencing rotate', or have Pacemaker run on both hosts once",
 		e.target, len(e.systems), strings.Join(e.systems, ", "))
 }
 

@@ -43,6 +43,8 @@ type bench struct {
 	machine  *machine
 	dev      state.FencingDevice
 	out, err bytes.Buffer
+	// published is what the agent told its peer.
+	published string
 }
 
 const (
@@ -71,9 +73,12 @@ func newBench(t testing.TB, password string) *bench {
 	dir := t.TempDir()
 	b.Agent = &Agent{
 		Devices: filepath.Join(dir, "devices"), Evidence: filepath.Join(dir, "fenced"), History: filepath.Join(dir, "history.jsonl"),
-		Driver: []string{python, fenceAgent}, Now: time.Now, Out: &b.out, Err: &b.err, address: anyAddress, onBudget: time.Second,
+		Driver: []string{python, fenceAgent}, Now: time.Now, Out: &b.out, Err: &b.err, address: anyAddress, onBudget: time.Second, retryAfter: time.Minute,
 		Boot: func() (string, time.Duration, error) { return "boot-1", 42 * time.Second, nil },
 	}
+	b.own = func() (string, string, error) { return "own", "", nil }
+	b.publish = func(_ context.Context, value string) error { b.published = value; return nil }
+	b.peers(nil, nil)
 	b.dev = state.FencingDevice{
 		Target: "cp-1", Address: "https://" + addr + s.SystemPath(), Username: testUser, Password: password,
 		Insecure: true, UUID: strings.ToUpper(testUUID), Serial: testSerial,

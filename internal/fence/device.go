@@ -29,9 +29,9 @@ var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 // fingerprint is a SHA-256 in hex, with or without colons.
 var fingerprint = regexp.MustCompile(`^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$`)
 
-// ReadDevice reads the device of a target and checks it. It refuses a file
-// that others than its owner can read, or that is not root's: the account in
-// it may be known to others then.
+// ReadDevice reads the device of a target, with what was learned about the
+// target, and checks it. It refuses a file that others than its owner can read,
+// or that is not root's: the account in it may be known to others then.
 func ReadDevice(dir, target string) (state.FencingDevice, error) {
 	dev, err := readDevice(dir, target)
 	if err != nil {
@@ -41,6 +41,15 @@ func ReadDevice(dir, target string) (state.FencingDevice, error) {
 }
 
 func readDevice(dir, target string) (state.FencingDevice, error) {
+	dev, err := readFile(dir, target)
+	if err != nil {
+		return dev, err
+	}
+	return withLearned(dir, dev), nil
+}
+
+// readFile reads a device as it was written.
+func readFile(dir, target string) (state.FencingDevice, error) {
 	var dev state.FencingDevice
 	if !nodeName.MatchString(target) {
 		return dev, fmt.Errorf("fencing device of %q: that is no name of a node", target)
@@ -94,7 +103,7 @@ func readPrivate(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner := info.Sys().(*syscall.Stat_t).Uid //nolint:errcheck,forcetypeassert // on Linux it is that
+	owner := info.Sys().(*syscall.Stat_t).Uid // on Linux it is that
 	switch {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file", path)

@@ -38,7 +38,7 @@ type attempt struct {
 	// requests are those that were sent; each tells its failure once it has
 	// one.
 	requests []func() error
-	asked    time.Time
+	asked    []time.Time
 	phases   Phases
 }
 
@@ -152,9 +152,9 @@ func (f *attempt) power(ctx context.Context) (redfish.PowerState, error) {
 }
 
 func (f *attempt) progress() fencing.Progress {
-	p := fencing.Progress{Delay: f.dev.Delay, Elapsed: time.Since(f.begin), Budget: f.budget, Requests: len(f.requests)}
+	p := fencing.Progress{Delay: f.dev.Delay, Elapsed: time.Since(f.begin), Budget: f.budget, RetryAfter: f.retryAfter, Requests: len(f.requests)}
 	if p.Requests > 0 {
-		p.SinceRequest = time.Since(f.asked)
+		p.SinceRequest = time.Since(f.asked[p.Requests-1])
 		p.RequestFailed = f.requests[p.Requests-1]() != nil
 	}
 	return p
@@ -165,7 +165,7 @@ func (f *attempt) ask(ctx context.Context) {
 	if len(f.requests) == 0 {
 		f.phases.Hold = max(0, time.Since(f.begin)-f.phases.Identify)
 	}
-	f.asked = time.Now()
+	f.asked = append(f.asked, time.Now())
 	unable := drivable(f.dev)
 	if len(f.requests) == 0 && unable == nil {
 		f.requests = append(f.requests, f.askDriver(ctx))
@@ -200,7 +200,7 @@ func (f *attempt) askDirectly(ctx context.Context) func() error {
 
 func (f *attempt) proven() {
 	if len(f.requests) > 0 {
-		f.phases.PowerOff = time.Since(f.asked)
+		f.phases.PowerOff = time.Since(f.asked[0])
 	} else {
 		f.phases.Hold = max(0, time.Since(f.begin)-f.phases.Identify)
 	}

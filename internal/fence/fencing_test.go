@@ -85,6 +85,7 @@ func TestADriverIsNeverBelieved(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, testPassword)
+			b.retryAfter = 0
 			b.Driver = []string{"/nowhere/fence_redfish"}
 			if c.script != "" {
 				scripted(t, b, c.script)
@@ -217,7 +218,7 @@ func TestATargetWhoseIdentityWasNeverLearned(t *testing.T) {
 		t.Errorf("several systems: exit %d after %s: %s", code, b.resets(), b.err.String())
 	}
 	b.bmc.SetQuirks(bmc.Quirks{})
-	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || !strings.Contains(b.err.String(), "warning: the identity of cp-1 was never learned") {
+	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || !strings.Contains(b.err.String(), "warning: the identity of cp-1 is not known yet") {
 		t.Errorf("one system: exit %d: %s", code, b.err.String())
 	}
 }

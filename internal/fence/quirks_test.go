@@ -104,6 +104,7 @@ func TestWhatCannotSucceedIsRefusedAtOnce(t *testing.T) {
 func TestASecondRequestFollowsOneThatHadNoEffect(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
+	b.retryAfter = time.Second
 	b.bmc.SetQuirks(bmc.Quirks{AcceptAndIgnore: true})
 	if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=7"); code != exitFailed || b.resets() != "[ForceOff ForceOff]" {
 		t.Errorf("exit %d after %s", code, b.resets())

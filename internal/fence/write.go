@@ -68,11 +68,11 @@ func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, erro
 	if !nodeName.MatchString(dev.Target) {
 		return Result{}, fmt.Errorf("fencing device of %q: that is no name of a node", dev.Target)
 	}
-	old, err := readDevice(s.Dir, dev.Target)
+	old, err := readFile(s.Dir, dev.Target)
 	if err == nil {
 		dev = Merge(old, dev)
 		if s.IsPending(dev.Target) {
-			if r := s.Test(ctx, old); r.Err() == nil {
+			if r := s.test(ctx, old); r.Err() == nil {
 				return Result{Report: r, Kept: true}, nil
 			}
 		}
@@ -80,9 +80,24 @@ func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, erro
 	return s.Replace(ctx, dev)
 }
 
+// test tries a device with what was learned about its target.
+func (s Store) test(ctx context.Context, dev state.FencingDevice) Report {
+	return s.Test(ctx, withLearned(s.Dir, dev))
+}
+
+// Read returns the device of a target as it was written, without what was
+// learned.
+func (s Store) Read(target string) (state.FencingDevice, error) {
+	dev, err := readFile(s.Dir, target)
+	if err != nil {
+		return dev, err
+	}
+	return dev, CheckDevice(dev)
+}
+
 // Replace tests a device and writes it as it is.
 func (s Store) Replace(ctx context.Context, dev state.FencingDevice) (Result, error) {
-	r := Result{Report: s.Test(ctx, dev)}
+	r := Result{Report: s.test(ctx, dev)}
 	if err := r.Report.Err(); err != nil {
 		return r, fmt.Errorf("the BMC of %s does not take this device, the one that was there before stays: %w", dev.Target, err)
 	}
@@ -106,7 +121,7 @@ func Merge(old, dev state.FencingDevice) state.FencingDevice {
 // SetDelay changes the delay of a target's device. It needs no test: nothing
 // else changes.
 func (s Store) SetDelay(target string, delay time.Duration) (wrote bool, err error) {
-	dev, err := ReadDevice(s.Dir, target)
+	dev, err := s.Read(target)
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +170,7 @@ const (
 // then the Secret. told is why the cluster could not be told, which is no
 // failure: Push does it later.
 func (s Store) Rotate(ctx context.Context, dev state.FencingDevice, cluster Secrets) (r Result, told, err error) {
-	r.Report = s.Test(ctx, dev)
+	r.Report = s.test(ctx, dev)
 	if err := r.Report.Err(); err != nil {
 		return r, nil, fmt.Errorf("the BMC of %s does not take the new device, nothing was changed: %w", dev.Target, err)
 	}
@@ -183,7 +198,7 @@ func (s Store) Push(ctx context.Context, cluster Secrets) (pushed []string, err 
 		if !nodeName.MatchString(e.Name()) {
 			continue
 		}
-		dev, err := readDevice(s.Dir, e.Name())
+		dev, err := readFile(s.Dir, e.Name())
 		if err == nil {
 			err = s.tell(ctx, dev, cluster)
 		}

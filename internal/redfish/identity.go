@@ -7,25 +7,23 @@ import (
 )
 
 // meant reports an error unless a system is the one that the endpoint means.
-// A system that reports nothing to compare cannot be told from another one.
+// The UUID decides where both sides tell one, else the serial number: serial
+// numbers of one machine may differ, since iDRAC reports that of the board
+// where SMBIOS has the service tag, and nodes of one chassis may share one. A
+// system that reports nothing to compare cannot be told from another one.
 func (e Endpoint) meant(uuid, serial string) error {
-	if e.UUID == "" && e.Serial == "" {
+	switch {
+	case e.UUID == "" && e.Serial == "":
 		return nil
-	}
-	compared := false
-	if e.UUID != "" && uuid != "" {
+	case e.UUID != "" && uuid != "":
 		if !sameUUID(e.UUID, uuid) {
 			return problem{WrongServer, fmt.Sprintf("it reports UUID %s where %s is expected", uuid, e.UUID)}
 		}
-		compared = true
-	}
-	if e.Serial != "" && serial != "" {
+	case e.Serial != "" && serial != "":
 		if !strings.EqualFold(strings.TrimSpace(e.Serial), strings.TrimSpace(serial)) {
 			return problem{WrongServer, fmt.Sprintf("it reports serial number %s where %s is expected", serial, e.Serial)}
 		}
-		compared = true
-	}
-	if !compared {
+	default:
 		return problem{WrongServer, "it does not report what " + e.identity() + " could be compared with"}
 	}
 	return nil

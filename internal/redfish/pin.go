@@ -71,7 +71,7 @@ func CertificateFingerprint(ctx context.Context, e Endpoint) (fingerprint string
 		if err != nil {
 			return err
 		}
-		state := conn.(*tls.Conn).ConnectionState() //nolint:errcheck,forcetypeassert // tls.Dialer promises it
+		state := conn.(*tls.Conn).ConnectionState() // tls.Dialer promises it
 		fingerprint = fingerprintOf(state.PeerCertificates[0].Raw)
 		return conn.Close()
 	})

@@ -18,7 +18,7 @@ func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
 	fresh := Progress{Budget: budget}
 	waiting := Progress{Budget: budget, Delay: 20 * time.Second, Elapsed: 5 * time.Second}
 	asked := Progress{Budget: budget, Elapsed: time.Second, Requests: 1, SinceRequest: time.Second}
-	askedLong := Progress{Budget: budget, Elapsed: 9 * time.Second, Requests: 1, SinceRequest: RetryAfter}
+	askedLong := Progress{Budget: budget, Elapsed: 9 * time.Second, Requests: 1, SinceRequest: DefaultRetryAfter}
 	refused := Progress{Budget: budget, Elapsed: time.Second, Requests: 1, SinceRequest: 100 * time.Millisecond, RequestFailed: true}
 	twice := Progress{Budget: budget, Elapsed: 20 * time.Second, Requests: MaxRequests, SinceRequest: 10 * time.Second, RequestFailed: true}
 	over := Progress{Budget: budget, Delay: 20 * time.Second, Elapsed: 60 * time.Second, Requests: 1, SinceRequest: 39 * time.Second}
@@ -56,6 +56,7 @@ func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
 		{"what is not known why may pass", fresh, fails("unknown"), Again},
 		{"an answer is waited for once a request was sent", asked, fails("credentials"), Again},
 		{"a request gets time to work", asked, says("On"), Again},
+		{"a BMC may be given more time", Progress{Budget: budget, Requests: 1, SinceRequest: 5 * time.Second, RetryAfter: time.Minute}, says("On"), Again},
 		{"a request without effect is repeated", askedLong, says("On"), Ask},
 		{"a host that powers off slowly is left to it", askedLong, says("PoweringOff"), Again},
 		{"a request that failed is repeated at once", refused, says("On"), Ask},

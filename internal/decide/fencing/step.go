@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -13,10 +14,10 @@ const (
 	HoldInterval = time.Second
 	// PollInterval is how often it is read once the power was to be cut.
 	PollInterval = 200 * time.Millisecond
-	// RetryAfter is how long a request may show no effect before it is sent
+	// DefaultRetryAfter is how long a request may show no effect before it is sent
 	// again: longer than the distribution's agent takes on a busy host, and
 	// short against the token and the delay that the cluster spends anyway.
-	RetryAfter = 2 * time.Second
+	DefaultRetryAfter = 2 * time.Second
 	// MaxRequests bounds the requests of one fence.
 	MaxRequests = 2
 )
@@ -51,6 +52,9 @@ type Progress struct {
 	Elapsed time.Duration
 	// Budget is how long it may last, its delay not counted.
 	Budget time.Duration
+	// RetryAfter is how long a request may show no effect; zero means
+	// DefaultRetryAfter.
+	RetryAfter time.Duration
 	// Requests is how often the power was to be cut.
 	Requests int
 	// SinceRequest is how long ago that was for the last time.
@@ -106,7 +110,7 @@ func again(p Progress, r Reading) bool {
 	if p.Requests == 0 || p.Requests >= MaxRequests || !r.Power.Known {
 		return false
 	}
-	return p.RequestFailed || r.Power.Value == "On" && p.SinceRequest >= RetryAfter
+	return p.RequestFailed || r.Power.Value == "On" && p.SinceRequest >= cmp.Or(p.RetryAfter, DefaultRetryAfter)
 }
 
 // said is a reading in a person's words.

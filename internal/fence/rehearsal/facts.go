@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/explain"
@@ -81,7 +82,7 @@ func Local(ctx context.Context, args ...string) ([]byte, error) {
 // and the name of a host.
 func Through(prefix []string) Runner {
 	return func(ctx context.Context, args ...string) ([]byte, error) {
-		return Local(ctx, append(prefix[:len(prefix):len(prefix)], args...)...)
+		return Local(ctx, append(slices.Clip(prefix), args...)...)
 	}
 }
 

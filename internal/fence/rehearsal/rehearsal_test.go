@@ -75,21 +75,21 @@ func (c *cluster) facts(name string, since time.Duration) Facts {
 	return Facts{Host: name, Etcd: state.Known(r), Online: state.Known(online), History: c.history[name]}
 }
 
-func rehearse(t *testing.T, c *cluster, hosts []Host, targets ...string) ([]Times, error, string) {
+func rehearse(t *testing.T, c *cluster, hosts []Host, targets ...string) (all []Times, words string, err error) {
 	t.Helper()
 	var said strings.Builder
 	r := Run{
 		Hosts: hosts, Targets: targets, Return: 5 * time.Minute, Now: time.Now,
 		Progress: func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) },
 	}
-	times, err := r.Crash(t.Context())
-	return times, err, said.String()
+	all, err = r.Crash(t.Context())
+	return all, said.String(), err
 }
 
 func TestEachHostIsCrashedInTurnAndHealthWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		times, err, said := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
+		times, said, err := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, said)
 		}
@@ -112,7 +112,7 @@ func TestAClusterThatIsNotInFullHealthIsNotCrashed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.crashed, c.at = "cp-1", time.Now()
-		_, err, _ := rehearse(t, c, c.hosts(), "cp-1")
+		_, _, err := rehearse(t, c, c.hosts(), "cp-1")
 		if !errors.Is(err, ErrUnhealthy) || len(c.log) != 0 || !strings.Contains(err.Error(), "cp-1 does not answer") {
 			t.Errorf("%v after %v", err, c.log)
 		}
@@ -123,7 +123,7 @@ func TestTheSecondHostIsNotCrashedWhileTheFirstIsNotBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.vote = time.Hour
-		_, err, _ := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
+		_, _, err := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
 		if err == nil || len(c.log) != 1 || !strings.Contains(err.Error(), "its record is sole") {
 			t.Errorf("%v after %v", err, c.log)
 		}
@@ -134,7 +134,7 @@ func TestAFenceThatFailsEndsTheRehearsal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.fails = "cp-1"
-		_, err, _ := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
+		_, _, err := rehearse(t, c, c.hosts(), "cp-1", "cp-2")
 		if err == nil || len(c.log) != 0 || !strings.Contains(err.Error(), "no such device") {
 			t.Errorf("%v after %v", err, c.log)
 		}
@@ -145,7 +145,7 @@ func TestAHostThatIsBackBeforeAnybodyLooksIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.boot, c.vote = 0, 0
-		times, err, said := rehearse(t, c, c.hosts(), "cp-1")
+		times, said, err := rehearse(t, c, c.hosts(), "cp-1")
 		if err != nil || len(times) != 1 {
 			t.Errorf("%v\n%s", err, said)
 		}
@@ -156,7 +156,7 @@ func TestAHostCrashesOnlyItsPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		hosts := []Host{{"cp-1", c.run("cp-1")}, {Name: "cp-2"}}
-		if _, err, _ := rehearse(t, c, hosts, "cp-1"); err == nil || len(c.log) != 0 {
+		if _, _, err := rehearse(t, c, hosts, "cp-1"); err == nil || len(c.log) != 0 {
 			t.Errorf("a host without a peer that can be asked: %v after %v", err, c.log)
 		}
 	})
@@ -175,7 +175,7 @@ func TestAnOldRecordIsNoMeasurement(t *testing.T) {
 			c.history["cp-2"] = c.history["cp-2"][:1] // the disk did not take it
 			return out, err
 		}
-		times, err, said := rehearse(t, c, hosts, "cp-1")
+		times, said, err := rehearse(t, c, hosts, "cp-1")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, said)
 		}
