@@ -94,7 +94,7 @@ func attributeLine(line string) (node, value string) {
 }
 
 func attrd(ctx context.Context, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, attributeTimeout, errors.New("Pacemaker's attribute daemon does not answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, attributeTimeout, errors.New("the attribute daemon of Pacemaker does not answer"))
 	defer cancel()
 	return host.Run(ctx, host.Command("attrd_updater", args...))
 }

@@ -43,7 +43,7 @@ func (s Status) Missing(want map[string][]string) []string {
 
 // Look asks Pacemaker what it does.
 func Look(ctx context.Context) (Status, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, statusTimeout, fmt.Errorf("Pacemaker does not answer in %s", statusTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, statusTimeout, fmt.Errorf("no answer in %s", statusTimeout))
 	defer cancel()
 	out, err := host.Run(ctx, host.Command("crm_mon", "--one-shot", "--inactive", "--output-as=xml"))
 	if err != nil {

@@ -100,8 +100,8 @@ func (h *Host) accepted() ([]string, error) {
 	var list []struct {
 		Token string `json:"token"`
 	}
-	if json.Unmarshal(text, &list) != nil {
-		return nil, nil // pcs writes it anew
+	if err := json.Unmarshal(text, &list); err != nil {
+		h.say("%s cannot be read, pcs will write it anew: %v", acceptedFile, err)
 	}
 	var tokens []string
 	for _, e := range list {

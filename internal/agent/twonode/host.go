@@ -40,8 +40,8 @@ type Host struct {
 	Sleep func(context.Context, time.Duration) error
 	// Status asks Pacemaker.
 	Status func(context.Context) (pacemaker.Status, error)
-	// TestDevice tries a BMC without changing anything.
-	TestDevice func(context.Context, state.FencingDevice) error
+	// WriteDevices tries devices and writes below dir those that could fence.
+	WriteDevices func(ctx context.Context, dir string, devices []state.FencingDevice) error
 	// Report asks the agent of etcd, Container podman.
 	Report    func(context.Context) (state.EtcdReport, error)
 	Container func(context.Context) (podman.Process, error)
@@ -53,7 +53,10 @@ type Host struct {
 func NewHost(out io.Writer) *Host {
 	return &Host{
 		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Status: pacemaker.Look, Container: podman.State,
-		TestDevice: func(ctx context.Context, dev state.FencingDevice) error { return fence.TestDevice(ctx, dev).Err() },
+		WriteDevices: func(ctx context.Context, dir string, devices []state.FencingDevice) error {
+			_, err := fence.WriteDevices(ctx, dir, devices)
+			return err
+		},
 		Report: func(ctx context.Context) (state.EtcdReport, error) {
 			return explain.Ask(ctx, state.EtcdSocketPath)
 		},

@@ -3,7 +3,6 @@ package twonode
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -49,8 +48,8 @@ func newStand(t *testing.T) *stand {
 	s := &stand{t: t, programs: map[string]func([]string) (string, error){}}
 	s.Host = &Host{
 		Root: t.TempDir(), Wait: time.Minute, Run: s.run,
-		Sleep:      func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },
-		TestDevice: func(context.Context, state.FencingDevice) error { return nil },
+		Sleep:        func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },
+		WriteDevices: func(context.Context, string, []state.FencingDevice) error { return nil },
 		Status: func(context.Context) (pacemaker.Status, error) {
 			return pacemaker.Status{}, errors.New("Pacemaker does not run")
 		},
@@ -223,49 +222,34 @@ func TestThePackagesExampleIsRemoved(t *testing.T) {
 	}
 }
 
-func TestAWorkingDeviceIsNotReplacedByOneThatFails(t *testing.T) {
-	s := newStand(t)
-	path := filepath.Join(state.FencingDir, "cp-2.json")
-	s.put(path, `{"target":"cp-2","password":"the old one"}`)
-	s.TestDevice = func(_ context.Context, d state.FencingDevice) error {
-		return fmt.Errorf("401 for %s/%s", d.Username, d.Password)
-	}
-	err := s.do(twonode.Fencing)
-	if err == nil || !strings.Contains(err.Error(), "401 for admin/***") || !strings.Contains(err.Error(), "stays") {
-		t.Error(err)
-	}
-	if !strings.Contains(s.text(path), "the old one") {
-		t.Errorf("it was replaced by %s", s.text(path))
+func TestAHostIsGivenItsPeersDeviceOnly(t *testing.T) {
+	for self, peer := range map[string]string{"cp-1": "cp-2", "cp-2": "cp-1"} {
+		s := newStand(t)
+		var given []string
+		s.WriteDevices = func(_ context.Context, dir string, devices []state.FencingDevice) error {
+			for _, d := range devices {
+				given = append(given, strings.TrimPrefix(dir, s.Root)+" "+d.Target+" "+d.Password)
+			}
+			return nil
+		}
+		in := input()
+		in.Self = self
+		if err := s.Do(t.Context(), twonode.Fencing, in); err != nil {
+			t.Fatal(err)
+		}
+		if want := state.FencingDir + " " + peer + " " + password; strings.Join(given, ",") != want {
+			t.Errorf("%s was given %v", self, given)
+		}
 	}
 }
 
-func TestAHostHoldsItsPeersDeviceOnlyAndKeepsWhatWasLearned(t *testing.T) {
+func TestABMCThatRefusesFailsTheStepWithItsWords(t *testing.T) {
 	s := newStand(t)
-	path := filepath.Join(state.FencingDir, "cp-1.json")
-	s.put(path, `{"target":"cp-1","uuid":"u-1","serial":"s-1","delay":4000000000}`)
-	in := input()
-	in.Self = "cp-2"
-	var tested []string
-	s.TestDevice = func(_ context.Context, d state.FencingDevice) error {
-		tested = append(tested, d.Target+" "+d.UUID)
-		return nil
+	s.WriteDevices = func(_ context.Context, _ string, d []state.FencingDevice) error {
+		return fmt.Errorf("401 for %s/%s", d[0].Username, d[0].Password)
 	}
-	if err := s.Do(t.Context(), twonode.Fencing, in); err != nil {
-		t.Fatal(err)
-	}
-	var got state.FencingDevice
-	if err := json.Unmarshal([]byte(s.text(path)), &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.UUID != "u-1" || got.Serial != "s-1" || got.Delay != 4*time.Second || got.Password != password {
-		t.Errorf("%+v", got)
-	}
-	info, err := os.Stat(filepath.Join(s.Root, path))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
-	}
-	if strings.Join(tested, ",") != "cp-1 u-1" || s.text(filepath.Join(state.FencingDir, "cp-2.json")) != "" {
-		t.Errorf("tested %v; files:\n%s", tested, tree(t, s.Root))
+	if err := s.do(twonode.Fencing); err == nil || err.Error() != "fencing: 401 for admin/***" {
+		t.Error(err)
 	}
 }
 

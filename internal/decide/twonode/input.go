@@ -122,7 +122,7 @@ func (in Input) checkNodes() []error {
 func (n Node) check(path string) []error {
 	var bad []error
 	if !isNodeName(n.Name) {
-		bad = append(bad, fmt.Errorf("%s.name: %q is no node's name: use lower case letters, digits, - and .", path, n.Name))
+		bad = append(bad, fmt.Errorf("%s.name: %q is no node's name, which has lower case letters, digits, dashes and dots", path, n.Name))
 	}
 	address, err := netip.ParseAddr(n.Address)
 	switch {

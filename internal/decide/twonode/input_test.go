@@ -37,7 +37,7 @@ func TestEveryMistakeOfAnInputIsToldAtOnceWithItsField(t *testing.T) {
 			{Target: "cp-1", Address: "ftp://x", Delay: -1},
 		},
 	}
-	for step, want := range map[Step][]string{
+	for step, want := range map[Step][]string{ //nolint:exhaustive // the others check nothing more
 		Auth:     {"cluster:", "nodes[1].name:", "nodes[1].address:", "self:", "token:"},
 		Fencing:  {"nodes[1].name:", "fencing[0].target:", "fencing[1].address:", "fencing[1]: username", "fencing[1].delay:", "0 devices switch CP;2"},
 		Manifest: {"nodes[1].name:", "manifest:"},

@@ -64,9 +64,6 @@ func TestWhatWasSetUpNeedsNothingMore(t *testing.T) {
 	}
 }
 
-// Holdfast's own names; whatever else stands in a CIB is somebody else's.
-var own = []string{"cp-1_redfish", "cp-2_redfish", "kubelet", "etcd", "holdfast-kubelet-then-etcd", "holdfast-etcd-with-kubelet"}
-
 func TestWhatIsForeignIsNeverNamedInACommand(t *testing.T) {
 	have := cibOf(t, "drifted.xml")
 	cmds, err := Steps(have, Wanted(site()))
