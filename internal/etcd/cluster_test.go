@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func must(t *testing.T, err error) {
 }
 
 // binary finds the etcd of a release that was built on this machine.
-func binary(t *testing.T) string {
+func binary(t testing.TB) string {
 	t.Helper()
 	if cache, err := os.UserCacheDir(); err == nil {
 		if found, _ := filepath.Glob(filepath.Join(cache, "holdfast/steps/go-*/etcd")); len(found) > 0 {
@@ -58,7 +58,7 @@ type node struct {
 }
 
 // newNode prepares an etcd that has kubeadm's kinds of certificates.
-func newNode(t *testing.T, name string, a *authority) *node {
+func newNode(t testing.TB, name string, a *authority) *node {
 	t.Helper()
 	n := &node{name: name, dir: filepath.Join(t.TempDir(), "data"), authority: a, client: free(t), peer: free(t), metrics: free(t)}
 	n.certify(t)
@@ -70,7 +70,7 @@ func newNode(t *testing.T, name string, a *authority) *node {
 }
 
 // certify writes the node's certificates, in place of older ones.
-func (n *node) certify(t *testing.T) {
+func (n *node) certify(t testing.TB) {
 	t.Helper()
 	n.serves = n.authority.issue(t, n.name, net.IPv4(127, 0, 0, 1))
 	n.shows = n.authority.issue(t, "healthcheck-client")
@@ -78,7 +78,7 @@ func (n *node) certify(t *testing.T) {
 
 func (n *node) peerURL() string { return "https://" + n.peer }
 
-func free(t *testing.T) string {
+func free(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:gosec // a test's own
 	must(t, err)
@@ -86,7 +86,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func (n *node) start(t *testing.T, args ...string) {
+func (n *node) start(t testing.TB, args ...string) {
 	t.Helper()
 	n.cmd = exec.Command(binary(t), append([]string{
 		"--name", n.name, "--data-dir", n.dir, "--log-level", "fatal",
@@ -113,7 +113,7 @@ func (n *node) kill() {
 }
 
 // looks waits until a look is as wanted, and returns it.
-func (n *node) looks(t *testing.T, what string, want func(Look) bool) Look {
+func (n *node) looks(t testing.TB, what string, want func(Look) bool) Look {
 	t.Helper()
 	var look Look
 	eventually(t, n.name+": "+what, func(ctx context.Context) (err error) {
@@ -125,7 +125,7 @@ func (n *node) looks(t *testing.T, what string, want func(Look) bool) Look {
 	return look
 }
 
-func eventually(t *testing.T, what string, try func(context.Context) error) {
+func eventually(t testing.TB, what string, try func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -145,7 +145,7 @@ func eventually(t *testing.T, what string, try func(context.Context) error) {
 func serving(l Look) bool { return l.Serves && l.Leader != 0 }
 
 // founded starts a cluster of one.
-func founded(t *testing.T, a *authority) (*node, Look) {
+func founded(t testing.TB, a *authority) (*node, Look) {
 	t.Helper()
 	n := newNode(t, "alpha", a)
 	n.start(t, "--initial-cluster", n.name+"="+n.peerURL())
@@ -173,7 +173,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-func newAuthority(t *testing.T, dir string) *authority {
+func newAuthority(t testing.TB, dir string) *authority {
 	t.Helper()
 	a := &authority{dir: dir}
 	a.cert, a.key = a.sign(t, "ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
@@ -181,7 +181,7 @@ func newAuthority(t *testing.T, dir string) *authority {
 }
 
 // issue signs a certificate that serves if it has an address.
-func (a *authority) issue(t *testing.T, name string, addresses ...net.IP) Identity {
+func (a *authority) issue(t testing.TB, name string, addresses ...net.IP) Identity {
 	t.Helper()
 	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	if len(addresses) > 0 {
@@ -191,7 +191,7 @@ func (a *authority) issue(t *testing.T, name string, addresses ...net.IP) Identi
 	return Identity{CA: filepath.Join(a.dir, "ca.crt"), Cert: filepath.Join(a.dir, name+".crt"), Key: filepath.Join(a.dir, name+".key")}
 }
 
-func (a *authority) sign(t *testing.T, name string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (a *authority) sign(t testing.TB, name string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -344,4 +344,15 @@ func TestRenewedCertificatesNeedNoNewClient(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// BenchmarkLook is what the daemon pays for each look at a healthy etcd.
+func BenchmarkLook(b *testing.B) {
+	n, _ := founded(b, newAuthority(b, b.TempDir()))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := n.etcd.Look(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
