@@ -35,14 +35,15 @@ func newExplain(streams Streams) *cobra.Command {
 		Long: `Says what this host of a two-node control plane is doing, since when, why it is
 read-only or waiting, on what evidence, and what exactly a person may type. It
 runs on a host as root and needs no API: it asks the agent of etcd there, and
-where that does not answer it reads its files. It changes nothing.
+where that does not answer it reads its files. It adds what this host fenced last
+and what persons confirmed on it. It changes nothing.
 
 ` + explainExits,
 		Example: `  sudo holdfast explain
   ssh cp-2 sudo holdfast explain etcd -o json
   holdfast explain etcd --snapshot incident.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return explainEtcd(cmd, streams, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return explainAll(cmd, streams, f) },
 	}
 	formatFlag(cmd, &f.output)
 	cmd.AddCommand(newExplainEtcd(streams))
@@ -105,6 +106,39 @@ func explainEtcd(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	if err := printExplained(streams.Out, f.output, in, e); err != nil {
 		return err
 	}
+	return status(e)
+}
+
+// explainAll adds the history of this host to what is explained about etcd.
+func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
+	in, err := gather(cmd, f)
+	if err != nil {
+		return err
+	}
+	past, err := thisHistory()
+	if err != nil {
+		return err
+	}
+	e := words.Etcd(in)
+	switch f.output {
+	case "json", "yaml":
+		err = printData(streams.Out, f.output, struct {
+			Etcd explained `json:"etcd"`
+			history
+		}{withSnapshot(in, e), past})
+	default:
+		if err = printExplained(streams.Out, f.output, in, e); err == nil {
+			err = past.print(streams.Out)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return status(e)
+}
+
+// status is nil where all is well, else the exit code.
+func status(e words.Explanation) error {
 	if code := e.Status.ExitCode(); code != ExitOK {
 		return statusError(code)
 	}
@@ -129,14 +163,18 @@ type explained struct {
 	Snapshot any `json:"snapshot,omitempty"`
 }
 
+func withSnapshot(in words.Input, e words.Explanation) explained {
+	v := explained{Explanation: e}
+	if !in.Unmanaged {
+		v.Snapshot = in.Report.Snapshot
+	}
+	return v
+}
+
 func printExplained(out io.Writer, format string, in words.Input, e words.Explanation) error {
 	switch format {
 	case "json", "yaml":
-		v := explained{Explanation: e}
-		if !in.Unmanaged {
-			v.Snapshot = in.Report.Snapshot
-		}
-		return printData(out, format, v)
+		return printData(out, format, withSnapshot(in, e))
 	}
 	_, err := io.WriteString(out, words.Text(e, words.Style{Colour: isTerminal(out), Wide: format == "wide"}))
 	return err

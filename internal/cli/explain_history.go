@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// lastShown is how many of the last fences, and of the last confirmations, are
+// shown.
+const lastShown = 5
+
+// history is what this host did to its peer, and what persons confirmed.
+type history struct {
+	Fences        []fence.Record `json:"fences"`
+	Confirmations []auditLine    `json:"confirmations"`
+}
+
+// readHistory reads the records that a host keeps; hosts that never fenced have
+// none.
+func readHistory(fences, confirmations string) (history, error) {
+	var h history
+	all, err := fence.History(fences)
+	if err != nil {
+		return h, err
+	}
+	h.Fences = all[max(0, len(all)-lastShown):]
+	words, err := readAudit(confirmations)
+	if err != nil {
+		return h, err
+	}
+	h.Confirmations = words[max(0, len(words)-lastShown):]
+	return h, nil
+}
+
+// readAudit returns the record of confirmations, oldest first. A line that a
+// power cut left unfinished is passed over.
+func readAudit(path string) ([]auditLine, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record of confirmations: %w", err)
+	}
+	var out []auditLine
+	for line := range bytes.Lines(b) {
+		var l auditLine
+		if json.Unmarshal(line, &l) == nil {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+func thisHistory() (history, error) {
+	return readHistory(state.FencingHistoryPath, confirmationsPath)
+}
+
+// print shows the last fences and confirmations, the newest last.
+func (h history) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if len(h.Fences) > 0 {
+		_, _ = fmt.Fprintln(w, "\nLast fences by this host")
+	}
+	for _, f := range h.Fences {
+		result := "FAILED"
+		if f.Off {
+			result = "off"
+		}
+		_, _ = fmt.Fprintf(w, "  %s\t%s %s\t%s after %s\t%s\n", day(f.Time), f.Action, f.Target, result, words.Ago(f.Phases.Total), firstLine(f.Detail))
+	}
+	if len(h.Confirmations) > 0 {
+		_, _ = fmt.Fprintln(w, "\nLast confirmations on this host")
+	}
+	for _, c := range h.Confirmations {
+		kind := "confirmed"
+		if c.Force {
+			kind = "forced"
+		}
+		_, _ = fmt.Fprintf(w, "  %s\t%s by %s\tBMC of %s: %s\t%s\n", day(c.Time), kind, c.Who, c.Peer, firstLine(c.Power), c.Why)
+	}
+	return w.Flush()
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	return first
+}

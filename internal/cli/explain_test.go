@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {
+	dir := t.TempDir()
+	fences, audit := filepath.Join(dir, "history.jsonl"), filepath.Join(dir, "confirmations.jsonl")
+	lines := strings.Repeat(`{"time":"2026-11-20T08:00:00Z","target":"cp-2","by":"cp-1","action":"reboot","off":true,"phases":{"identify":1,"total":450000000}}`+"\n", lastShown+1) +
+		`{"time":"2026-11-20T09:00:00Z","target":"cp-2","by":"cp-1","action":"reboot","off":false,"detail":"no answer\nsecond line","phases":{"identify":1,"total":40000000000}}` + "\n{\"ti"
+	if err := os.WriteFile(fences, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := appendAudit(audit, auditLine{Time: time.Date(2026, 11, 20, 9, 1, 0, 0, time.UTC), Peer: "cp-2", Who: "ops", Why: "burnt", Force: true, Power: "unknown: mute"}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := readHistory(fences, audit)
+	if err != nil || len(h.Fences) != lastShown || len(h.Confirmations) != 1 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	var out bytes.Buffer
+	if err := h.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"2026-11-20 08:00:00Z  reboot cp-2  off after 0.5s", "FAILED after 40s  no answer\n",
+		"forced by ops  BMC of cp-2: unknown: mute  burnt",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestAHostWithoutAHistorySaysNothing(t *testing.T) {
+	h, err := readHistory(filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b"))
+	var out bytes.Buffer
+	if err != nil || h.print(&out) != nil || out.Len() != 0 {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
