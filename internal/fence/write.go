@@ -186,28 +186,34 @@ func (s Store) Rotate(ctx context.Context, dev state.FencingDevice, cluster Secr
 // Push tells the cluster of each device that it does not know yet. It is safe
 // to call at any time, and does nothing where nothing is pending.
 func (s Store) Push(ctx context.Context, cluster Secrets) (pushed []string, err error) {
-	entries, err := os.ReadDir(s.Pending)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list Secrets that are to follow: %w", err)
-	}
-	var errs []error
-	for _, e := range entries {
-		if !nodeName.MatchString(e.Name()) {
-			continue
-		}
-		dev, err := readFile(s.Dir, e.Name())
+	pending, err := s.ListPending()
+	errs := []error{err}
+	for _, target := range pending {
+		dev, err := readFile(s.Dir, target)
 		if err == nil {
 			err = s.tell(ctx, dev, cluster)
 		}
 		if err == nil {
-			pushed = append(pushed, e.Name())
+			pushed = append(pushed, target)
 		}
 		errs = append(errs, err)
 	}
 	return pushed, errors.Join(errs...)
+}
+
+// ListPending names the targets whose devices the cluster does not know yet.
+func (s Store) ListPending() ([]string, error) {
+	entries, err := os.ReadDir(s.Pending)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list Secrets that are to follow: %w", err)
+	}
+	var targets []string
+	for _, e := range entries {
+		if nodeName.MatchString(e.Name()) {
+			targets = append(targets, e.Name())
+		}
+	}
+	return targets, nil
 }
 
 func (s Store) tell(ctx context.Context, dev state.FencingDevice, cluster Secrets) error {

@@ -39,6 +39,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error { return r.serveConfig(ctx) })
 	group.Go(func() error { r.followNodes(ctx); return nil })
 	group.Go(func() error { r.keepTaints(ctx); return nil })
+	group.Go(func() error { r.tellAccounts(ctx); return nil })
 	return group.Wait()
 }
 
