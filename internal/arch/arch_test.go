@@ -57,6 +57,8 @@ var layers = map[string]layer{
 	"internal/apply":        effect,
 	"internal/release":      effect,
 	"internal/explain":      effect,
+	"internal/act":          effect,
+	"internal/ocf":          loop,
 	"internal/command":      loop,
 	"internal/agent":        loop,
 	"internal/configserver": loop,

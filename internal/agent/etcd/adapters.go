@@ -229,6 +229,17 @@ func (c copies) Empty(context.Context) error {
 type standIn struct {
 	address netip.Addr
 	tried   time.Time
+	// cluster and index are how far the log was seen to reach: a log that lost
+	// its end since then gets no vote.
+	cluster state.MemberID
+	index   uint64
+}
+
+func (s *standIn) reached(cluster state.MemberID, index uint64) {
+	if cluster != s.cluster {
+		s.cluster, s.index = cluster, 0
+	}
+	s.index = max(s.index, index)
 }
 
 // standInPause is the least time between two stand-ins: one that refuses would
@@ -240,11 +251,15 @@ func (s *standIn) Start(_ context.Context, target state.MemberID, r state.EtcdRe
 		return nil
 	}
 	s.tried = time.Now()
+	var least uint64
+	if s.cluster == r.Cluster {
+		least = s.index
+	}
 	const pki = etcdpod.CertsDir
 	_, err := etcd.StartStandIn(etcd.StandInRequest{
 		Evidence: r.TakeOver.ID, Cluster: r.Cluster, Target: target, Survivor: r.Member,
 		PeerURL: etcdpod.PeerURL(s.address), ClientURL: etcdpod.ClientURL(s.address),
-		TLS: etcd.StandInTLS{CA: pki + "/ca.crt", Cert: pki + "/peer.crt", Key: pki + "/peer.key"},
+		LeastIndex: least, TLS: etcd.StandInTLS{CA: pki + "/ca.crt", Cert: pki + "/peer.crt", Key: pki + "/peer.key"},
 	})
 	return err
 }

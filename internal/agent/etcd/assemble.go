@@ -31,7 +31,8 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := etcd.Open(etcd.Config{PeerURL: etcdpod.PeerURL(p.Nodes[d.Host])})
+	own := p.Nodes[d.Host]
+	client, err := etcd.Open(etcd.Config{ClientURL: etcdpod.LocalURL(own), PeerURL: etcdpod.PeerURL(own)})
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +46,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 	}
 	process := &process{parameters: p, uptime: uptime}
 	bmc := &bmc{peer: peer}
+	vote := &standIn{address: own}
 	statements := &statements{}
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
@@ -52,6 +54,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 			Held: func() (bool, error) { return etcd.Locked(etcdpod.DataDir) },
 			Look: func(ctx context.Context) (member.Look, error) {
 				l, err := client.Look(ctx)
+				vote.reached(l.Cluster, l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
 			Inspect:   process.inspect,
@@ -75,7 +78,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 	bmc.wanted, statements.keeper = k.wantsPower, k
 	k.Doer = &act.Doer{
 		Etcd: membership{client}, Process: process, Copy: copies{p, func() { process.starts = etcdhealth.Starts{} }},
-		StandIn: &standIn{address: p.Nodes[d.Host]}, Peer: other{peer},
+		StandIn: vote, Peer: other{peer},
 		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
 		WriteRecord: writeRecord, Ring: k.Observer.Ring, Log: d.Log,
 	}
