@@ -19,6 +19,8 @@ const (
 	// defaultOnBudget bounds what a reboot spends on switching on again: the target
 	// is off, which is what matters, and others wait for this agent.
 	defaultOnBudget = 10 * time.Second
+	// settleTime bounds the wait for answers that nobody needs any more.
+	settleTime = 2 * time.Second
 	// onInterval is the time between two attempts to switch on.
 	onInterval = time.Second
 )
@@ -38,6 +40,7 @@ type attempt struct {
 	// requests are those that were sent; each tells its failure once it has
 	// one.
 	requests []func() error
+	direct   []*direct
 	asked    []time.Time
 	phases   Phases
 }
@@ -57,6 +60,7 @@ func (a *Agent) fence(ctx context.Context, dev state.FencingDevice, o options) e
 		return errors.Join(err, f.record(o, err))
 	}
 	if o.action == "reboot" {
+		f.settle(ctx)
 		f.restart(ctx)
 	}
 	if err := f.record(o, nil); err != nil {
@@ -186,15 +190,41 @@ func (f *attempt) askDriver(ctx context.Context) func() error {
 // askDirectly does not wait for the answer: some BMCs give it late, and the
 // power state tells more.
 func (f *attempt) askDirectly(ctx context.Context) func() error {
-	answered := make(chan error, 1)
-	go func(c *redfish.Client) { answered <- c.Off(ctx) }(f.client)
-	var failed error
-	return func() error {
+	d := &direct{answered: make(chan struct{})}
+	f.direct = append(f.direct, d)
+	ctx = context.WithoutCancel(ctx) // it has a time-out of its own; see settle
+	go func(c *redfish.Client) {
+		defer close(d.answered)
+		d.err = c.Off(ctx)
+	}(f.client)
+	return d.failure
+}
+
+// direct is a request that this agent sent itself.
+type direct struct {
+	answered chan struct{}
+	err      error
+}
+
+func (d *direct) failure() error {
+	select {
+	case <-d.answered:
+		return d.err
+	default:
+		return nil
+	}
+}
+
+// settle waits for the answers to requests that are under way: one that the
+// BMC carries out late would switch off a host that was just switched on.
+func (f *attempt) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for _, d := range f.direct {
 		select {
-		case failed = <-answered:
-		default:
+		case <-d.answered:
+		case <-ctx.Done():
 		}
-		return failed
 	}
 }
 

@@ -321,3 +321,43 @@ func TestStatusMonitorAndOn(t *testing.T) {
 		t.Errorf("a host on its way off is not off: exit %d", code)
 	}
 }
+
+// late is a BMC that carries a power-off out at once and answers late, as if
+// it were still at it.
+func late(t *testing.T, answers chan<- string) string {
+	t.Helper()
+	var off atomic.Bool
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		power := "On"
+		if off.Load() {
+			power = "Off"
+		}
+		if r.Method != http.MethodPost {
+			_, _ = w.Write([]byte(`{"@odata.id":"` + r.URL.Path + `","Id":"1","UUID":"` + testUUID + `","PowerState":"` + power +
+				`","Actions":{"#ComputerSystem.Reset":{"target":"/reset"}}}`))
+			return
+		}
+		asked := "On"
+		if off.CompareAndSwap(false, true) {
+			asked = "ForceOff"
+			time.Sleep(700 * time.Millisecond)
+		}
+		answers <- asked
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestARequestUnderWayIsAnsweredBeforeTheHostIsSwitchedOn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "пароль") // not through the driver
+	answers := make(chan string, 4)
+	b.dev.Address = late(t, answers) + "/redfish/v1/Systems/1"
+	b.write(t)
+	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK {
+		t.Fatalf("exit %d: %s", code, b.err.String())
+	}
+	if first, second := <-answers, <-answers; first != "ForceOff" || second != "On" {
+		t.Errorf("answered %s, then %s", first, second)
+	}
+}
