@@ -27,6 +27,7 @@ type Options struct {
 type run struct {
 	Options
 	facts state.HostFacts
+	told  bool // which machine this is; used by the watch of nodes alone
 }
 
 // Run serves until the context ends or a part of it cannot go on.

@@ -43,6 +43,7 @@ func (r *run) watchOnce(ctx context.Context) error {
 	go tellOfProgress(ctx, again)
 	return client.WatchNodes(ctx, again, func(nodes []state.Node) {
 		r.label(ctx, client, nodes)
+		r.tellMachine(ctx, client, nodes)
 		if err := r.keepVIPs(nodes); err != nil {
 			r.logf("virtual IPs: %v", err)
 		}

@@ -1,0 +1,21 @@
+package state
+
+import "strings"
+
+// AnnotationMachine is where a node's own agent says which machine it runs on,
+// so that the peer can tell whether a BMC is that machine's.
+const AnnotationMachine = "holdfast.io/machine"
+
+// Machine is what a machine's SMBIOS tells about it; either may be empty.
+type Machine struct{ UUID, Serial string }
+
+// String writes a machine for an annotation. A machine that tells nothing is
+// written too: it has been asked.
+func (m Machine) String() string { return "uuid=" + m.UUID + " serial=" + m.Serial }
+
+// ParseMachine reads what String wrote; false where that is something else.
+func ParseMachine(s string) (Machine, bool) {
+	uuid, serial, ok := strings.Cut(s, " serial=")
+	uuid, isUUID := strings.CutPrefix(uuid, "uuid=")
+	return Machine{UUID: uuid, Serial: serial}, ok && isUUID
+}
