@@ -72,11 +72,16 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 	var hosts []Host
 	for _, n := range nodes.Items {
 		g.nodes = append(g.nodes, handover.Node{Name: n.Name, Ready: ready(&n)})
-		if address := internalAddress(&n); address != "" {
-			hosts = append(hosts, Host{Name: n.Name, Address: address})
-		} else {
+		address := internalAddress(&n)
+		if address == "" {
 			g.missing = append(g.missing, "node "+n.Name+" has no internal address")
+			continue
 		}
+		machine, told := state.ParseMachine(n.Annotations[state.AnnotationMachine])
+		if !told {
+			g.missing = append(g.missing, "node "+n.Name+" has not said which machine it is (its holdfast-agent.service does)")
+		}
+		hosts = append(hosts, Host{Name: n.Name, Address: address, Machine: machine})
 	}
 	members := r.Etcd(ctx, hosts)
 	for i := range g.nodes {
@@ -111,7 +116,8 @@ func nodeChanged(e event.UpdateEvent) bool {
 	}
 	_, was := before.Labels[state.LabelControlPlane]
 	_, is := after.Labels[state.LabelControlPlane]
-	return was != is || ready(before) != ready(after) || internalAddress(before) != internalAddress(after)
+	return was != is || ready(before) != ready(after) || internalAddress(before) != internalAddress(after) ||
+		before.Annotations[state.AnnotationMachine] != after.Annotations[state.AnnotationMachine]
 }
 
 // isInput is whether Jobs are made from a Secret.

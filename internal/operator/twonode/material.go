@@ -64,6 +64,7 @@ func (r *Reconciler) collect(ctx context.Context, g *gathered, hosts []Host) err
 			return err
 		}
 		device, missing := deviceOf(h.Name, hosts, data)
+		device.UUID, device.Serial = h.Machine.UUID, h.Machine.Serial
 		m.devices = append(m.devices, device)
 		g.missing = append(g.missing, missing...)
 	}

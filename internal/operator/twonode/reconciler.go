@@ -54,7 +54,11 @@ type Reconciler struct {
 }
 
 // Host is a control plane and the address by which its peer reaches it.
-type Host struct{ Name, Address string }
+type Host struct {
+	Name, Address string
+	// Machine is what the node says about itself.
+	Machine state.Machine
+}
 
 // SetUp has the manager call the reconciler whenever something changes that a
 // decision looks at.

@@ -1,0 +1,248 @@
+package twonode
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func TestWhetherTheOtherMemberMayBeStopped(t *testing.T) {
+	whole := etcd.Look{Serves: true, Leader: 7, Member: 8}
+	for _, c := range []struct {
+		name   string
+		change func(*etcd.Look)
+		want   handover.Member
+	}{
+		{"a voter with a leader", func(*etcd.Look) {}, handover.MemberHealthy},
+		{"one that waits for its first leader", func(l *etcd.Look) { l.Serves = false }, handover.MemberUnhealthy},
+		{"one that lost its leader", func(l *etcd.Look) { l.Leader = 0 }, handover.MemberUnhealthy},
+		{"a learner", func(l *etcd.Look) { l.Learner = true }, handover.MemberUnhealthy},
+		{"one that raises an alarm", func(l *etcd.Look) { l.Errors = []string{"alarm:NOSPACE"} }, handover.MemberUnhealthy},
+	} {
+		look := whole
+		c.change(&look)
+		if got := health(look); got != c.want {
+			t.Errorf("%s is %s", c.name, got)
+		}
+	}
+}
+
+func TestAnEtcdThatNobodyReachesIsUnknown(t *testing.T) {
+	m := &Members{Identity: etcd.Identity{CA: "/nowhere", Cert: "/nowhere", Key: "/nowhere"}}
+	got := m.Ask(t.Context(), []Host{{"cp-1", "127.0.0.1"}, {"cp-2", "no address"}})
+	if len(got) != 0 || got["cp-1"] != handover.MemberUnknown {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestJobsAreReadFromTheirConditions(t *testing.T) {
+	ended := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	job := func(attempt string, deleted bool, conditions ...batchv1.JobConditionType) *batchv1.Job {
+		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Annotations: map[string]string{
+			operator.AnnotationKey: "k", operator.AnnotationAttempt: attempt, operator.AnnotationBefore: "before",
+		}}}
+		if deleted {
+			j.DeletionTimestamp = &metav1.Time{Time: ended}
+		}
+		for _, c := range conditions {
+			j.Status.Conditions = append(j.Status.Conditions,
+				batchv1.JobCondition{Type: c, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ended)})
+		}
+		return j
+	}
+	for _, c := range []struct {
+		name string
+		job  *batchv1.Job
+		want handover.Job
+	}{
+		{"one that began", job("1", false), handover.Job{State: handover.JobRunning, Attempt: 1}},
+		{"one that succeeded", job("2", false, batchv1.JobSuccessCriteriaMet, batchv1.JobComplete), handover.Job{State: handover.JobSucceeded, Attempt: 2, Ended: ended}},
+		{"one that failed", job("3", false, batchv1.JobFailureTarget, batchv1.JobFailed), handover.Job{State: handover.JobFailed, Attempt: 3, Ended: ended}},
+		{"one that fails and whose pod still ends", job("3", false, batchv1.JobFailureTarget), handover.Job{State: handover.JobRunning, Attempt: 3}},
+		{"one that is being deleted", job("1", true, batchv1.JobFailed), handover.Job{State: handover.JobEnding, Attempt: 1, Ended: ended}},
+		{"one whose attempt somebody changed", job("many", false), handover.Job{State: handover.JobRunning, Attempt: 1}},
+	} {
+		c.want.Name, c.want.Key, c.want.Before = "j", "k", "before"
+		if diff := cmp.Diff(c.want, jobOf(c.job)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestWhyAPodFailed(t *testing.T) {
+	with := func(state corev1.ContainerState) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: state}}}}
+	}
+	for _, c := range []struct {
+		name string
+		pod  *corev1.Pod
+		want string
+	}{
+		{"its words", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: " no quorum\n"}}), "no quorum"},
+		{"none", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), "exit code 137 without a word"},
+		{"it succeeded", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "done"}}), ""},
+		{"it never ran", &corev1.Pod{Status: corev1.PodStatus{Reason: "OutOfcpu", Message: "Node did not have enough"}}, "OutOfcpu: Node did not have enough"},
+	} {
+		if got := podsWords(c.pod); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAnAccountIsReadOrWhatItLacksIsNamed(t *testing.T) {
+	hosts := []Host{{"cp-1", "10.98.0.11"}, {"cp-2", "10.98.0.12"}}
+	data := map[string][]byte{
+		"address": []byte("https://10.99.0.111/redfish/v1/Systems/1"), "username": []byte("admin"), "password": []byte("hush"),
+		"certificateVerification": []byte("Disabled"),
+	}
+	got, missing := deviceOf("cp-1", hosts, data)
+	want := state.FencingDevice{
+		Target: "cp-1", Address: "https://10.99.0.111/redfish/v1/Systems/1", Username: "admin", Password: "hush", Insecure: true, Delay: 20 * time.Second,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(missing) != 0 {
+		t.Errorf("missing %v (-want +got):\n%s", missing, diff)
+	}
+	delete(data, "certificateVerification")
+	if got, _ := deviceOf("cp-2", hosts, data); got.Insecure || got.Delay != 0 {
+		t.Errorf("the second host's device, verified where nothing else is said: %+v", got)
+	}
+	_, missing = deviceOf("cp-2", hosts, map[string][]byte{"address": []byte("x"), "password": {}})
+	if want := []string{"Secret openshift-etcd/fencing-credentials-cp-2 has no username", "Secret openshift-etcd/fencing-credentials-cp-2 has no password"}; !cmp.Equal(want, missing) {
+		t.Errorf("got %q", missing)
+	}
+	if _, missing = deviceOf("cp-2", hosts, nil); !cmp.Equal([]string{"Secret openshift-etcd/fencing-credentials-cp-2 is not there"}, missing) {
+		t.Errorf("got %q", missing)
+	}
+}
+
+func newMaterial() *material {
+	return &material{
+		cluster: "shop-abcde", token: "t0k3n", hosts: []Host{{"cp-1", "10.98.0.11"}, {"cp-2", "10.98.0.12"}},
+		devices:   []state.FencingDevice{{Target: "cp-1", Password: "hush-1"}, {Target: "cp-2", Password: "hush-2"}},
+		manifests: map[string]string{"cp-1": "pod 1", "cp-2": "pod 2"},
+	}
+}
+
+func TestADigestChangesWithWhatItStandsForAndNothingElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		change                   func(*material)
+		hosts, fencing, one, two bool
+	}{
+		"nothing":    {func(*material) {}, false, false, false, false},
+		"a password": {func(m *material) { m.devices[1].Password = "new" }, false, true, false, false},
+		"an address": {func(m *material) { m.hosts[1].Address = "10.98.0.13" }, true, true, false, false},
+		"a manifest": {func(m *material) { m.manifests["cp-2"] = "new" }, false, false, false, true},
+		"the token":  {func(m *material) { m.token = "new" }, true, true, true, true},
+	} {
+		before, m := newMaterial().digests(), newMaterial()
+		c.change(m)
+		after := m.digests()
+		for what, is := range map[string][2]bool{
+			"hosts":      {before.Hosts != after.Hosts, c.hosts},
+			"fencing":    {before.Fencing != after.Fencing, c.fencing},
+			"manifest 1": {before.Manifest["cp-1"] != after.Manifest["cp-1"], c.one},
+			"manifest 2": {before.Manifest["cp-2"] != after.Manifest["cp-2"], c.two},
+		} {
+			if is[0] != is[1] {
+				t.Errorf("%s: the digest of %s changed: %v", name, what, is[0])
+			}
+		}
+	}
+}
+
+func TestAnInputHoldsWhatItsHostNeeds(t *testing.T) {
+	data, err := newMaterial().input("cp-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"self":"cp-2"`, `"manifest":"pod 2"`, `"token":"t0k3n"`, `"hush-1"`, `"hush-2"`, `"10.98.0.11"`, `"cluster":"shop-abcde"`} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%s is not in %s", want, data)
+		}
+	}
+}
+
+func TestNoSecretIsRepeated(t *testing.T) {
+	if got := newMaterial().redact("t0k3n, hush-1 and hush-2 were refused"); got != "<redacted>, <redacted> and <redacted> were refused" {
+		t.Error(got)
+	}
+	if got := (*material)(nil).redact("words"); got != "words" {
+		t.Error(got)
+	}
+}
+
+func TestAHeartbeatIsNoNews(t *testing.T) {
+	node := func(change func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{state.LabelControlPlane: ""}}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "cp-1"}, {Type: corev1.NodeInternalIP, Address: "10.98.0.11"}}
+		change(n)
+		return n
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		news   bool
+	}{
+		"a heartbeat": {func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }, false},
+		"an image":    {func(n *corev1.Node) { n.Status.Images = []corev1.ContainerImage{{}} }, false},
+		"not ready":   {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, true},
+		"an address":  {func(n *corev1.Node) { n.Status.Addresses[1].Address = "10.98.0.12" }, true},
+		"a label":     {func(n *corev1.Node) { n.Labels = nil }, true},
+	} {
+		if got := nodeChanged(event.UpdateEvent{ObjectOld: node(func(*corev1.Node) {}), ObjectNew: node(c.change)}); got != c.news {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestTheHandOverHasBegunOnceBothFieldsSayTrue(t *testing.T) {
+	for raw, want := range map[string]bool{
+		``: false, `null`: false, `{}`: false, `[]`: false,
+		`{"useExternalEtcdSupport":true}`: false,
+		`{"useExternalEtcdSupport":"true","useUnsupportedUnsafeEtcdContainerRemoval":"true"}`: false,
+		`{"useExternalEtcdSupport":true,"useUnsupportedUnsafeEtcdContainerRemoval":true}`:     true,
+	} {
+		e := &operatorv1.Etcd{}
+		e.Spec.UnsupportedConfigOverrides = runtime.RawExtension{Raw: []byte(raw)}
+		if got := begun(e); got != want {
+			t.Errorf("%s: %v", raw, got)
+		}
+	}
+}
+
+func TestWhichTroubleEndsByItself(t *testing.T) {
+	gr := schema.GroupResource{Resource: "jobs"}
+	for name, c := range map[string]struct {
+		err     error
+		passing bool
+	}{
+		"no connection":            {errors.New("connection refused"), true},
+		"a time-out of the API":    {apierrors.NewTimeoutError("x", 1), true},
+		"an API that cannot write": {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), true},
+		"a right that is missing":  {apierrors.NewForbidden(gr, "x", nil), false},
+		"an object that is gone":   {apierrors.NewNotFound(gr, "x"), false},
+		"a file that is missing":   {fmt.Errorf("read: %w", fs.ErrNotExist), false},
+	} {
+		if got := passing(fmt.Errorf("make Job: %w", c.err)); got != c.passing {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
