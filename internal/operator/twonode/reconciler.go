@@ -28,6 +28,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // clusterName is the name of the objects that there is one of.

@@ -47,7 +47,7 @@ func TestWhetherTheOtherMemberMayBeStopped(t *testing.T) {
 
 func TestAnEtcdThatNobodyReachesIsUnknown(t *testing.T) {
 	m := &Members{Identity: etcd.Identity{CA: "/nowhere", Cert: "/nowhere", Key: "/nowhere"}}
-	got := m.Ask(t.Context(), []Host{{"cp-1", "127.0.0.1"}, {"cp-2", "no address"}})
+	got := m.Ask(t.Context(), []Host{{Name: "cp-1", Address: "127.0.0.1"}, {Name: "cp-2", Address: "no address"}})
 	if len(got) != 0 || got["cp-1"] != handover.MemberUnknown {
 		t.Errorf("got %v", got)
 	}
@@ -108,7 +108,7 @@ func TestWhyAPodFailed(t *testing.T) {
 }
 
 func TestAnAccountIsReadOrWhatItLacksIsNamed(t *testing.T) {
-	hosts := []Host{{"cp-1", "10.98.0.11"}, {"cp-2", "10.98.0.12"}}
+	hosts := []Host{{Name: "cp-1", Address: "10.98.0.11"}, {Name: "cp-2", Address: "10.98.0.12"}}
 	data := map[string][]byte{
 		"address": []byte("https://10.99.0.111/redfish/v1/Systems/1"), "username": []byte("admin"), "password": []byte("hush"),
 		"certificateVerification": []byte("Disabled"),
@@ -135,7 +135,7 @@ func TestAnAccountIsReadOrWhatItLacksIsNamed(t *testing.T) {
 
 func newMaterial() *material {
 	return &material{
-		cluster: "shop-abcde", token: "t0k3n", hosts: []Host{{"cp-1", "10.98.0.11"}, {"cp-2", "10.98.0.12"}},
+		cluster: "shop-abcde", token: "t0k3n", hosts: []Host{{Name: "cp-1", Address: "10.98.0.11"}, {Name: "cp-2", Address: "10.98.0.12"}},
 		devices:   []state.FencingDevice{{Target: "cp-1", Password: "hush-1"}, {Target: "cp-2", Password: "hush-2"}},
 		manifests: map[string]string{"cp-1": "pod 1", "cp-2": "pod 2"},
 	}
