@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -43,5 +45,43 @@ func TestAHostWithoutAHistorySaysNothing(t *testing.T) {
 	var out bytes.Buffer
 	if err != nil || h.print(&out) != nil || out.Len() != 0 {
 		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// shown is a block of a page that shows what holdfast prints on a recorded
+// snapshot: the command after a dollar sign, then its output.
+var shown = regexp.MustCompile("(?s)```\n\\$ (holdfast [^\n]* --snapshot [^\n]+)\n(.*?)```")
+
+func TestTheRunbookShowsWhatIsPrinted(t *testing.T) {
+	t.Chdir("../..")
+	pages, err := filepath.Glob("docs/runbook/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := shown.ReplaceAllStringFunc(string(b), func(block string) string {
+			found++
+			line := shown.FindStringSubmatch(block)[1]
+			_, out, errs := runLabCLI(t, strings.Fields(line)[1:]...)
+			return "```\n$ " + line + "\n" + out + errs + "```"
+		})
+		if now == string(b) {
+			continue
+		}
+		if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
+			if err := os.WriteFile(page, []byte(now), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		t.Errorf("%s does not show what is printed (run the test with -update and read what it wrote)", page)
+	}
+	if found < 2 {
+		t.Errorf("only %d examples were found", found)
 	}
 }

@@ -25,7 +25,7 @@ can be had, a person's word stands in for it.`,
 type confirmFlags struct {
 	yes, dryRun        bool
 	phrase, reason, by string
-	output             string
+	output, snapshot   string
 	watchLimit         time.Duration
 }
 
@@ -57,23 +57,31 @@ usage; 3 the yes or the phrase was not given, nothing was changed; 4 refused, th
 reason says what helps; 5 confirmed, but etcd does not take writes yet.`,
 		Example: `  sudo holdfast quorum confirm --dry-run
   sudo holdfast quorum confirm --reason 'cp-2 burnt, ticket 4711'
-  ssh cp-1 sudo holdfast quorum confirm --yes --reason 'site power test'
-  ssh cp-1 sudo holdfast quorum confirm --phrase "'cp-2 is off'" --reason 'rack B has no power'`,
+  holdfast quorum confirm --dry-run --snapshot test/corpus/etcd/70-03-older-alone.json
+  ssh cp-1 "sudo holdfast quorum confirm --yes --reason 'site power test'"
+  ssh cp-1 "sudo holdfast quorum confirm --phrase 'cp-2 is off' --reason 'rack B has no mains'"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
+			if f.snapshot != "" {
+				h, err := recordedHost(f.snapshot)
+				if err != nil {
+					return &UsageError{Err: err}
+				}
+				return f.run(cmd, streams, h)
+			}
 			if os.Geteuid() != 0 {
 				return errors.New("the agent of etcd answers only root: run the command with sudo")
 			}
-			c := confirmation{confirmFlags: f, streams: streams, host: thisHost()}
-			return c.run(cmd.Context())
+			return f.run(cmd, streams, thisHost())
 		},
 	}
 	flags := cmd.Flags()
 	outputFlag(cmd, &f.output)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what is known and what would be done, and change nothing")
+	flags.StringVar(&f.snapshot, "snapshot", "", "with --dry-run: rehearse on this recorded snapshot, anywhere")
 	flags.BoolVar(&f.yes, "yes", false, "say yes beforehand; never takes the place of a phrase")
 	flags.StringVar(&f.phrase, "phrase", "", "the phrase that --dry-run shows, typed beforehand; a yes too")
 	flags.StringVar(&f.reason, "reason", "", "why, for whoever reads the record later (required)")
@@ -82,11 +90,19 @@ reason says what helps; 5 confirmed, but etcd does not take writes yet.`,
 	return cmd
 }
 
+func (f *confirmFlags) run(cmd *cobra.Command, streams Streams, h quorumHost) error {
+	c := confirmation{confirmFlags: *f, streams: streams, host: h}
+	return c.run(cmd.Context())
+}
+
 // check returns all mistakes of the command line at once.
 func (f *confirmFlags) check() error {
 	var mistakes []error
 	if f.reason == "" && !f.dryRun {
 		mistakes = append(mistakes, errors.New("--reason: say why, for whoever reads the record later"))
+	}
+	if f.snapshot != "" && !f.dryRun {
+		mistakes = append(mistakes, errors.New("--snapshot: only with --dry-run, nothing can be done to a recorded host"))
 	}
 	if f.watchLimit < 0 {
 		mistakes = append(mistakes, fmt.Errorf("--timeout %s: must not be negative", f.watchLimit))

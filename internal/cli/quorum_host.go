@@ -75,6 +75,24 @@ func thisHost() quorumHost {
 	}
 }
 
+// recordedHost is a host of which only a snapshot is left: enough for a dry run.
+func recordedHost(path string) (quorumHost, error) {
+	in, err := explain.Snapshot(path)
+	if err != nil {
+		return quorumHost{}, err
+	}
+	power := in.Report.Snapshot.Proofs.Power
+	return quorumHost{
+		report: func(context.Context) (state.EtcdReport, error) { return in.Report, nil },
+		power: func(context.Context, string) (string, error) {
+			if !power.Known {
+				return "", errors.New("the snapshot does not say")
+			}
+			return power.Value, nil
+		},
+	}, nil
+}
+
 // switchOff cuts the power of a host as Pacemaker's fencing would: by the same
 // agent, which checks whose BMC it is, reads back, and leaves its evidence.
 func switchOff(ctx context.Context, peer string) error {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -59,7 +60,11 @@ func serviceWords(service Service, s state.EtcdSnapshot) string {
 	case Writes:
 		return "takes writes"
 	case ReadsOnly:
-		return "read-only: etcd runs and has had no leader for " + Ago(s.Local.Leaderless) + ", so no write is accepted"
+		lasted := ""
+		if s.Local.Leaderless > 0 {
+			lasted = ", for " + Ago(s.Local.Leaderless)
+		}
+		return "read-only: etcd runs and has no leader" + lasted + ", so no write is accepted"
 	case None:
 		return "etcd does not run here, so the API of this host neither reads nor writes"
 	default:
@@ -83,6 +88,9 @@ func Newest(s state.EtcdSnapshot) string {
 	case state.EtcdDeparting:
 		return s.Peer + "'s: this host left the cluster" + written(r)
 	case state.EtcdTakingOver, state.EtcdSole:
+		if p := s.Statement; state.Is(s.Pacemaker.Contact, true) && p.Known && p.Value.Record.State.Leads() {
+			return "both: each host went on alone and holds what the other lacks; this one" + cmp.Or(written(r), " at a time that is not recorded") + proofWords(r)
+		}
 		return "this host's: it went on alone" + written(r) + proofWords(r)
 	case state.EtcdPair:
 		return pairWords(s, r)
