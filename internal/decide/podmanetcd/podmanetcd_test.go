@@ -1,0 +1,92 @@
+package podmanetcd
+
+import (
+	"encoding/xml"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func TestParametersAreReadFromWhatPacemakerPasses(t *testing.T) {
+	got, err := Parse(map[string]string{"node_ip_map": "cp-1:10.98.0.11;cp-2:2001:db8::2", "oom": "-5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Parameters{
+		Nodes:       map[string]netip.Addr{"cp-1": netip.MustParseAddr("10.98.0.11"), "cp-2": netip.MustParseAddr("2001:db8::2")},
+		PodManifest: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml",
+		BackupDir:   "/var/lib/holdfast/etcd-backup", Backups: 3, OOM: -5,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEveryMistakeOfTheParametersIsToldAtOnce(t *testing.T) {
+	_, err := Parse(map[string]string{
+		"node_ip_map": "cp-1:10.98.0.11;cp-1:10.98.0.12", "pod_manifest": "pod.yaml", "max_backup_snapshots": "many", "oom": "2000",
+	})
+	for _, want := range []string{"node_ip_map: names 1 nodes", "pod_manifest: ", "max_backup_snapshots: ", "oom: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+	for _, bad := range []string{"", "cp-1", "cp-1:10.0.0.1", "cp-1:x;cp-2:10.0.0.2", "cp-1:10.0.0.1;cp-2:10.0.0.1", "a:10.0.0.1;b:10.0.0.2;c:10.0.0.3", "cp-1:10.0.0.1;cp-2:::ffff:10.0.0.1"} {
+		if p, err := Parse(map[string]string{"node_ip_map": bad}); err == nil {
+			t.Errorf("node_ip_map %q was read as %v", bad, p.Nodes)
+		}
+	}
+}
+
+func TestThePeerIsFoundByItsWholeName(t *testing.T) {
+	p := Parameters{Nodes: map[string]netip.Addr{"master-1": {}, "master-1-b": {}}}
+	for host, want := range map[string]string{"master-1": "master-1-b", "master-1-b": "master-1", "master": ""} {
+		if got, err := p.Peer(host); got != want || (err == nil) != (want != "") {
+			t.Errorf("peer of %s: %q, %v", host, got, err)
+		}
+	}
+}
+
+func TestTheMetaDataIsMadeFromTheTables(t *testing.T) {
+	got, err := MetaData()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(got, new(struct{})); err != nil {
+		t.Error(err)
+	}
+	golden.Check(t, "testdata/meta-data.xml", got)
+}
+
+func TestAMonitorFailsOnlyWhereARestartOrAPersonHelps(t *testing.T) {
+	report := func(wish state.EtcdWish, running state.Fact[bool], action state.EtcdAction, down time.Duration) state.EtcdReport {
+		r := state.EtcdReport{Wish: wish, Down: down, Verdict: state.EtcdVerdict{Action: action, Reason: "because", Next: "do this"}}
+		r.Snapshot.Local.Running = running
+		return r
+	}
+	up, down, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	for sentence, c := range map[string]struct {
+		r    state.EtcdReport
+		want Code
+	}{
+		"it runs":                                    {report(state.EtcdStarted, up, state.EtcdIdle, 0), Success},
+		"kubelet's etcd before the hand-over is not": {report(state.EtcdNotAsked, up, state.EtcdIdle, 0), NotRunning},
+		"it was stopped":                             {report(state.EtcdStopped, down, state.EtcdIdle, 0), NotRunning},
+		"unknown is never a failure":                 {report(state.EtcdStarted, unknown, state.EtcdWait, time.Hour), Success},
+		"it waits for its peer":                      {report(state.EtcdStarted, down, state.EtcdWait, time.Minute), Success},
+		"it waits for too long":                      {report(state.EtcdStarted, down, state.EtcdWait, Patience + 1), Generic},
+		"a person is needed":                         {report(state.EtcdStarted, down, state.EtcdAskHuman, 0), Generic},
+		"a person is needed and it runs":             {report(state.EtcdStarted, up, state.EtcdAskHuman, 0), Success},
+	} {
+		if got, reason := Monitor(c.r); got != c.want || (got == Generic) != (reason != "") {
+			t.Errorf("%s: %d %q", sentence, got, reason)
+		}
+	}
+}
