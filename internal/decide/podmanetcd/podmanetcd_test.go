@@ -62,7 +62,7 @@ func TestTheMetaDataIsMadeFromTheTables(t *testing.T) {
 	if err := xml.Unmarshal(got, new(struct{})); err != nil {
 		t.Error(err)
 	}
-	golden.Check(t, "testdata/meta-data.xml", got)
+	golden.Check(t, "meta-data.xml", got)
 }
 
 func TestAMonitorFailsOnlyWhereARestartOrAPersonHelps(t *testing.T) {
