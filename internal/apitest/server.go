@@ -101,13 +101,15 @@ func (s *server) writeFiles() error {
 	)
 }
 
-// run starts a program, its words in a file.
+// run starts a program, its words in a file. It ends with this process, however
+// that ends.
 func (s *server) run(ctx context.Context, program string, args ...string) {
 	s.running++
 	go func() {
 		log, err := os.Create(s.file(program + ".log"))
 		if err == nil {
-			_, err = host.Run(ctx, host.Cmd{Name: s.paths[program], Args: args, Stdout: log, Stderr: log, Grace: 10 * time.Second})
+			args = append([]string{"--pdeathsig", "KILL", "--", s.paths[program]}, args...)
+			_, err = host.Run(ctx, host.Cmd{Name: "setpriv", Args: args, Stdout: log, Stderr: log, Grace: 10 * time.Second})
 			_ = log.Close() // for a person only
 		}
 		s.ended <- fmt.Errorf("%s ended: %w", program, err)

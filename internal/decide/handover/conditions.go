@@ -126,7 +126,7 @@ func degraded(s Snapshot, look outlook) Condition {
 	case len(s.Nodes) > twoNodes:
 		return Condition{Type: SetupDegraded, Status: true, Reason: "ControlPlanes", Message: look.waiting}
 	case len(s.Nodes) == twoNodes && len(s.Missing) > 0:
-		return Condition{Type: SetupDegraded, Status: true, Reason: "Missing", Message: look.waiting}
+		return Condition{Type: SetupDegraded, Status: true, Reason: "Missing", Message: strings.Join(s.Missing, "; ")}
 	}
 	return Condition{Type: SetupDegraded, Reason: AsExpected, Message: "no step fails"}
 }

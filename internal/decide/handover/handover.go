@@ -74,8 +74,9 @@ type Digests struct {
 type Snapshot struct {
 	// Nodes are the control planes; their order does not matter.
 	Nodes []Node
-	// Missing says what the Jobs cannot be made without, for a person.
-	Missing []string
+	// Missing says what a person has to provide before Jobs can be made, Awaited
+	// what comes by itself.
+	Missing, Awaited []string
 	Digests Digests
 	Jobs    []Job
 	// Begun is true once etcd's object says that etcd is run from outside;

@@ -389,6 +389,10 @@ func TestConditionsOnTheWay(t *testing.T) {
 			is{SetupProgressing: true, SetupDegraded: true, ReadyForTransition: true, CompletedTransition: true, SetupAvailable: true},
 		},
 		{
+			"when something is awaited that comes by itself", change(two(), func(s *Snapshot) { s.Awaited = []string{"x"} }),
+			is{SetupProgressing: true},
+		},
+		{
 			"with a third control plane", change(allDone(), func(s *Snapshot) { s.Nodes = append(slices.Clone(s.Nodes), Node{Name: "cp-3"}) }),
 			is{SetupProgressing: true, SetupDegraded: true, ReadyForTransition: true, CompletedTransition: true, SetupAvailable: true},
 		},

@@ -68,10 +68,8 @@ func waitsForHosts(s Snapshot) string {
 		return fmt.Sprintf("%d of 2 control planes have joined", n)
 	case n > twoNodes:
 		return fmt.Sprintf("there are %d control planes, and two-node clusters have exactly 2", n)
-	case len(s.Missing) > 0:
-		return strings.Join(s.Missing, "; ")
 	}
-	return ""
+	return strings.Join(slices.Concat(s.Missing, s.Awaited), "; ")
 }
 
 // gate says what a stage waits for before a Job of it is made, or nothing.

@@ -26,7 +26,8 @@ import (
 type gathered struct {
 	etcd    *operatorv1.Etcd
 	nodes   []handover.Node
-	missing []string
+	// missing and awaited are as in handover.Snapshot.
+	missing, awaited []string
 	jobs    []handover.Job
 	// uids are the Jobs' own, by name: another one of the same name is none of
 	// those that a decision is about.
@@ -37,7 +38,7 @@ type gathered struct {
 
 func (g *gathered) snapshot(now time.Time) handover.Snapshot {
 	s := handover.Snapshot{
-		Nodes: g.nodes, Missing: g.missing, Jobs: g.jobs, Now: now,
+		Nodes: g.nodes, Missing: g.missing, Awaited: g.awaited, Jobs: g.jobs, Now: now,
 		Begun: begun(g.etcd), HandedOver: holds(g.etcd, handover.CompletedTransition),
 	}
 	if g.material != nil {
@@ -74,12 +75,12 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 		g.nodes = append(g.nodes, handover.Node{Name: n.Name, Ready: ready(&n)})
 		address := internalAddress(&n)
 		if address == "" {
-			g.missing = append(g.missing, "node "+n.Name+" has no internal address")
+			g.awaited = append(g.awaited, "node "+n.Name+" has no internal address")
 			continue
 		}
 		machine, told := state.ParseMachine(n.Annotations[state.AnnotationMachine])
 		if !told {
-			g.missing = append(g.missing, "node "+n.Name+" has not said which machine it is (its holdfast-agent.service does)")
+			g.awaited = append(g.awaited, "node "+n.Name+" has not said which machine it is (its holdfast-agent.service does)")
 		}
 		hosts = append(hosts, Host{Name: n.Name, Address: address, Machine: machine})
 	}
