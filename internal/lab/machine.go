@@ -110,7 +110,13 @@ func (m *machine) boot(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("boot host %s: %w", m.host.Name, err), portsDown(m.lab.Layout, m.host))
 	}
 	m.log.Info("booted", "host", m.host.Name)
-	return m.watchInit(ctx)
+	if err := m.watchInit(ctx); err != nil {
+		return err
+	}
+	if err := grantRealtime(m.init.pid); err != nil {
+		m.log.Warn("no real-time class for Corosync", "host", m.host.Name, "error", err)
+	}
+	return nil
 }
 
 // settlePatience is how long podman may take to notice that a host ended.

@@ -1,0 +1,36 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestTheCPUGroupIsThatOfTheCPUController(t *testing.T) {
+	for groups, want := range map[string]string{
+		"9:name=systemd:/a\n2:cpuacct:/b\n1:cpu:/libpod/c\n0::/\n": "/libpod/c",
+		"4:cpu,cpuacct:/d\n":                  "/d",
+		"0::/user.slice/e\n":                  "",
+		"3:cpuset:/f\n2:cpuacct:/b\n0::/\n\n": "",
+	} {
+		if got := cpuGroup(groups); got != want {
+			t.Errorf("%q: got %q, want %q", groups, got, want)
+		}
+	}
+}
+
+func TestABudgetIsRaisedAndNeverLowered(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "budget")
+	if err := grantBudget(file, 5); err != nil {
+		t.Errorf("a kernel without budgets: %v", err)
+	}
+	for _, c := range []struct{ has, want string }{{"0\n", "50"}, {"100\n", "100\n"}, {"-1\n", "-1\n"}} {
+		if err := os.WriteFile(file, []byte(c.has), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := grantBudget(file, 50)
+		if got, readErr := os.ReadFile(file); err != nil || readErr != nil || string(got) != c.want {
+			t.Errorf("from %q: %q, want %q (%v, %v)", c.has, got, c.want, err, readErr)
+		}
+	}
+}
