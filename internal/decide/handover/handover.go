@@ -77,8 +77,8 @@ type Snapshot struct {
 	// Missing says what a person has to provide before Jobs can be made, Awaited
 	// what comes by itself.
 	Missing, Awaited []string
-	Digests Digests
-	Jobs    []Job
+	Digests          Digests
+	Jobs             []Job
 	// Begun is true once etcd's object says that etcd is run from outside;
 	// HandedOver once both hosts were handed over. Neither is ever taken back.
 	Begun, HandedOver bool

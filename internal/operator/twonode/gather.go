@@ -24,11 +24,11 @@ import (
 
 // gathered is what one look at the cluster found.
 type gathered struct {
-	etcd    *operatorv1.Etcd
-	nodes   []handover.Node
+	etcd  *operatorv1.Etcd
+	nodes []handover.Node
 	// missing and awaited are as in handover.Snapshot.
 	missing, awaited []string
-	jobs    []handover.Job
+	jobs             []handover.Job
 	// uids are the Jobs' own, by name: another one of the same name is none of
 	// those that a decision is about.
 	uids map[string]types.UID
