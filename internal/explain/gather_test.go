@@ -148,7 +148,7 @@ func TestASocketThatNobodyServesIsNoAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) //nolint:errcheck,forcetypeassert // it is one
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = l.Close()
 	if _, err := Ask(t.Context(), h.Socket); !errors.Is(err, ErrNoAgent) || !strings.Contains(err.Error(), "nobody listens") {
 		t.Errorf("%v", err)

@@ -181,8 +181,14 @@ func TestDurationsAreSaidAsAPersonSaysThem(t *testing.T) {
 		d    time.Duration
 		want string
 	}{
-		{0, "0s"}, {-time.Second, "0s"}, {1500 * time.Millisecond, "1.5s"}, {9 * time.Second, "9s"}, {42 * time.Second, "42s"},
-		{192 * time.Second, "3m12s"}, {65 * time.Minute, "1h05m"}, {76 * time.Hour, "3d4h"},
+		{0, "0s"},
+		{-time.Second, "0s"},
+		{1500 * time.Millisecond, "1.5s"},
+		{9 * time.Second, "9s"},
+		{42 * time.Second, "42s"},
+		{192 * time.Second, "3m12s"},
+		{65 * time.Minute, "1h05m"},
+		{76 * time.Hour, "3d4h"},
 	} {
 		if got := Ago(c.d); got != c.want {
 			t.Errorf("%v: %s, want %s", c.d, got, c.want)

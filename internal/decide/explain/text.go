@@ -41,7 +41,7 @@ type page struct {
 	style Style
 }
 
-func (p *page) printf(format string, args ...any) { p.WriteString(fmt.Sprintf(format, args...)) }
+func (p *page) printf(format string, args ...any) { _, _ = fmt.Fprintf(p, format, args...) }
 
 // Text writes an explanation for a person.
 func Text(e Explanation, style Style) string {

@@ -38,6 +38,7 @@ func fencedNode(changes ...change) Input {
 func tainted(in *Input) {
 	in.Node.Taints = append(in.Node.Taints, Taint{Key: Key, Value: Value, Effect: Effect})
 }
+
 func marked(in *Input) {
 	in.Node.Annotations = map[string]string{Annotation: "cp-1 " + now.Add(-10*time.Second).Format(time.RFC3339)}
 }
