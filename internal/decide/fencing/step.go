@@ -13,7 +13,7 @@ const (
 	// HoldInterval is how often the BMC is read while a fence waits.
 	HoldInterval = time.Second
 	// PollInterval is how often it is read once the power was to be cut.
-	PollInterval = 200 * time.Millisecond
+	PollInterval = 100 * time.Millisecond
 	// DefaultRetryAfter is how long a request may show no effect before it is sent
 	// again: longer than the distribution's agent takes on a busy host, and
 	// short against the token and the delay that the cluster spends anyway.
