@@ -43,6 +43,26 @@ func (c *Client) PatchNode(ctx context.Context, name string, ops []outofservice.
 	return nil
 }
 
+// MarkUnready tells the API that a node is not ready, whose kubelet cannot say
+// so. A kubelet that runs corrects it with its next report.
+func (c *Client) MarkUnready(ctx context.Context, name, message string, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, taintTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []map[string]any{{
+		"type": corev1.NodeReady, "status": corev1.ConditionUnknown, "reason": "Fenced", "message": message,
+		"lastTransitionTime": metav1.NewTime(now),
+	}}}})
+	if err != nil {
+		return fmt.Errorf("mark node %s as not ready: %w", name, err)
+	}
+	// A strategic patch changes the one condition of that type.
+	_, err = c.set.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if err != nil {
+		return fmt.Errorf("mark node %s as not ready: %w", name, err)
+	}
+	return nil
+}
+
 // WatchNodeServices is WatchNodes for what decides whether nodes are out of
 // service.
 func (c *Client) WatchNodeServices(ctx context.Context, changed func([]outofservice.Node)) error {

@@ -92,3 +92,35 @@ func change(t *testing.T, c *Client, n outofservice.Node, v outofservice.Verdict
 	t.Fatal(err)
 	return n
 }
+
+func TestTheAPIServerTakesThatANodeIsNotReady(t *testing.T) {
+	set, err := kubernetes.NewForConfig(apitest.Need(t, server).Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{set: set}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "unready"}}
+	if node, err = set.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	then := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, LastHeartbeatTime: then, LastTransitionTime: then},
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: then, LastTransitionTime: then},
+	}
+	if _, err := set.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Truncate(time.Second)
+	if err := c.MarkUnready(t.Context(), "unready", "switched off", now); err != nil {
+		t.Fatal(err)
+	}
+	after := service(t, c, "unready")
+	if after.Ready || !after.ReadySince.Equal(now) || !after.Heartbeat.Equal(then.Time) {
+		t.Errorf("%+v", after)
+	}
+	got, err := set.CoreV1().Nodes().Get(t.Context(), "unready", metav1.GetOptions{})
+	if err != nil || len(got.Status.Conditions) != 2 {
+		t.Errorf("%+v, %v", got.Status.Conditions, err)
+	}
+}

@@ -30,6 +30,7 @@ const (
 type nodeAPI interface {
 	NodeService(ctx context.Context, name string) (outofservice.Node, error)
 	PatchNode(ctx context.Context, name string, ops []outofservice.Operation) error
+	MarkUnready(ctx context.Context, name, message string, now time.Time) error
 }
 
 // taints keeps the taints of this cluster's nodes in step with what is proved.
@@ -146,16 +147,20 @@ func (t *taints) node(ctx context.Context, in outofservice.Input) (again bool, e
 		return true, err
 	}
 	v := outofservice.Decide(in)
-	if v.Action == outofservice.Leave {
-		return outofservice.Fresh(in), nil
+	if v.Action != outofservice.Leave {
+		if err := t.api.PatchNode(ctx, in.Node.Name, outofservice.Patch(in.Node, v)); err != nil {
+			return true, err
+		}
+		t.complain(nil)
+		t.logf("taint %s of node %s: %s, %s", outofservice.Key, in.Node.Name, v.Action, v.Reason)
+		t.note(in.Node.Name, v.Action == outofservice.Add)
 	}
-	if err := t.api.PatchNode(ctx, in.Node.Name, outofservice.Patch(in.Node, v)); err != nil {
-		return true, err
+	if v.Unready {
+		if err := t.api.MarkUnready(ctx, in.Node.Name, "switched off, says "+t.host, t.now()); err != nil {
+			return true, err
+		}
 	}
-	t.complain(nil)
-	t.logf("taint %s of node %s: %s, %s", outofservice.Key, in.Node.Name, v.Action, v.Reason)
-	t.note(in.Node.Name, v.Action == outofservice.Add)
-	return false, nil
+	return outofservice.Fresh(in) && v.Action == outofservice.Leave, nil
 }
 
 // complain logs an error once, until another or none follows.

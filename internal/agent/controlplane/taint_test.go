@@ -28,6 +28,7 @@ type world struct {
 	silent  bool // the agent of etcd does not answer
 	node    outofservice.Node
 	refuses int // how many requests the API still fails
+	unheard int // how often it does not take that the node is not ready
 	asked   int
 	log     []string
 }
@@ -69,6 +70,17 @@ func (w *world) PatchNode(_ context.Context, _ string, ops []outofservice.Operat
 	return nil
 }
 
+func (w *world) MarkUnready(_ context.Context, _, _ string, now time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unheard > 0 {
+		w.unheard--
+		return errors.New("the server rejected our request")
+	}
+	w.node.Ready, w.node.ReadySince = false, now
+	return nil
+}
+
 func (w *world) taints() *taints {
 	return &taints{
 		host: "cp-1", api: w, now: func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) },
@@ -92,7 +104,7 @@ func (w *world) taints() *taints {
 func (w *world) returns() {
 	w.report.Snapshot.Pacemaker.Contact = state.Known(true)
 	w.report.Snapshot.Pacemaker.Joined = 55 * time.Minute
-	w.node.ReadySince = time.Date(2026, 11, 20, 8, 58, 0, 0, time.UTC)
+	w.node.Ready, w.node.ReadySince = true, time.Date(2026, 11, 20, 8, 58, 0, 0, time.UTC)
 }
 
 func (w *world) isTainted() bool {
@@ -104,7 +116,7 @@ func (w *world) isTainted() bool {
 func TestAFencedNodeIsTaintedUntilItIsBack(t *testing.T) {
 	w := newWorld()
 	ts := w.taints()
-	if again := ts.step(t.Context()); again || !w.isTainted() {
+	if again := ts.step(t.Context()); again || !w.isTainted() || w.node.Ready {
 		t.Fatalf("again %t, %+v", again, w.node)
 	}
 	ts.step(t.Context())
@@ -114,6 +126,20 @@ func TestAFencedNodeIsTaintedUntilItIsBack(t *testing.T) {
 	w.returns()
 	if ts.step(t.Context()); w.isTainted() || outofservice.Ours(w.node) {
 		t.Errorf("%+v", w.node)
+	}
+}
+
+func TestTheAPIIsToldUntilItKnows(t *testing.T) {
+	w := newWorld()
+	w.unheard = 2
+	ts := w.taints()
+	for range 2 {
+		if again := ts.step(t.Context()); !again || !w.isTainted() || !w.node.Ready {
+			t.Fatalf("again %t, %+v", again, w.node)
+		}
+	}
+	if again := ts.step(t.Context()); again || w.node.Ready {
+		t.Errorf("again %t, %+v", again, w.node)
 	}
 }
 

@@ -80,6 +80,11 @@ type Verdict struct {
 	Reason string
 	// Mark is the annotation's value, where the taint is added.
 	Mark string
+	// Unready says that the API still holds the node for ready. Until it does
+	// not, only half of what waits for the taint begins: pods that hold volumes
+	// are deleted on nodes that are both tainted and not ready, and the API
+	// would take most of a minute to notice by itself.
+	Unready bool
 }
 
 // Decide returns what to do about one node.
@@ -105,11 +110,11 @@ func Decide(in Input) Verdict {
 	case back(in, at):
 		return leave("the node is back already")
 	case tainted && !newer:
-		return leave("the taint is there")
+		return Verdict{Action: Leave, Reason: "the taint is there", Unready: in.Node.Ready}
 	case ours && !newer:
 		return leave("the taint of this fence was removed by somebody else")
 	}
-	return Verdict{Action: Add, Reason: why, Mark: formatMark(in.Host, at)}
+	return Verdict{Action: Add, Reason: why, Mark: formatMark(in.Host, at), Unready: in.Node.Ready}
 }
 
 func leave(why string) Verdict { return Verdict{Action: Leave, Reason: why} }

@@ -107,6 +107,28 @@ func TestTheTaint(t *testing.T) {
 	}
 }
 
+// TestANodeThatIsOffIsNotReady: what the API has not noticed it is told, for
+// as long as the proof holds and the taint is ours.
+func TestANodeThatIsOffIsNotReady(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		in   Input
+		want bool
+	}{
+		"when it is tainted":                    {fencedNode(), true},
+		"also later, where the telling failed":  {fencedNode(tainted, marked), true},
+		"not where the API knows":               {fencedNode(tainted, marked, unready), false},
+		"not where the proof has ended":         {fencedNode(tainted, marked, contact), false},
+		"not where the node is back":            {fencedNode(tainted, marked, ready), false},
+		"not where the taint is somebody's":     {fencedNode(tainted), false},
+		"not where somebody has taken it away":  {fencedNode(marked), false},
+		"not where a fence proves nothing more": {fencedNode(fence(func(f *state.EtcdFenced) { f.Boot = "boot-0" })), false},
+	} {
+		if got := Decide(c.in); got.Unready != c.want {
+			t.Errorf("%s: %+v", sentence, got)
+		}
+	}
+}
+
 // object is a node as the API holds it, as far as patches touch it.
 type object struct {
 	Metadata struct {
