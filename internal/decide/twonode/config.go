@@ -19,7 +19,10 @@ type Corosync struct {
 	TwoNode bool
 	// WaitsNot is true where somebody took that wait away.
 	WaitsNot bool
-	Totem    []Setting
+	// Link is how the one link between the hosts is watched. It is chosen when
+	// the cluster is made: pcs changes it only while the cluster is stopped.
+	Link  []Setting
+	Totem []Setting
 }
 
 // Setting is one name and its value, and why it has it.

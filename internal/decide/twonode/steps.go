@@ -41,7 +41,8 @@ func setup(c Corosync) Command {
 	for _, n := range c.Nodes {
 		args = append(args, n.Name, "addr="+n.Address)
 	}
-	args = append(args, "transport", "knet", "totem")
+	args = append(append(args, "transport", "knet", "link"), words(c.Link)...)
+	args = append(args, "totem")
 	return Command{Args: append(args, words(c.Totem)...), Why: "the hosts are in no cluster yet: " + reasons(c.Totem)}
 }
 

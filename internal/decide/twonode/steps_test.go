@@ -129,7 +129,7 @@ func TestTheClusterIsMadeOnceAndNeverTakenFromSomebody(t *testing.T) {
 	}
 	change := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(string(text)) }
 	for _, c := range []struct{ name, conf, commands, problem string }{
-		{"none", "", "pcs cluster setup pcm cp-1 addr=10.98.0.11 cp-2 addr=10.98.0.12 transport knet totem token=1500 consensus=300\n", ""},
+		{"none", "", "pcs cluster setup pcm cp-1 addr=10.98.0.11 cp-2 addr=10.98.0.12 transport knet link ping_interval=500 ping_timeout=5000 pong_count=1 totem token=1500 consensus=300\n", ""},
 		{"ours", string(text), "", ""},
 		{"another token", change("token: 1500", "token: 3000"), "pcs cluster config update totem token=1500\n", ""},
 		{"no consensus", change("    consensus: 300\n", ""), "pcs cluster config update totem consensus=300\n", ""},

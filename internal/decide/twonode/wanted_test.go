@@ -19,6 +19,7 @@ func settings(c Config) map[string]Setting {
 			out[path+s.Name] = s
 		}
 	}
+	add("link.", c.Corosync.Link)
 	add("totem.", c.Corosync.Totem)
 	add("", c.Properties)
 	for _, r := range c.Resources {
@@ -58,7 +59,7 @@ func duration(t *testing.T, path string) time.Duration {
 	t.Helper()
 	v := settings(Wanted(site()))[path].Value
 	if n, err := strconv.Atoi(v); err == nil {
-		if strings.HasPrefix(path, "totem.") {
+		if strings.HasPrefix(path, "totem.") || strings.HasPrefix(path, "link.") {
 			return time.Duration(n) * time.Millisecond
 		}
 		return time.Duration(n) * time.Second
@@ -79,6 +80,9 @@ func TestALostHostIsNoticedWithinTwoSeconds(t *testing.T) {
 	}
 	if token+consensus > 2*time.Second || token < time.Second {
 		t.Errorf("a lost host is noticed after %s, a silence of %s is a suspicion", token+consensus, token)
+	}
+	if timeout := duration(t, "link.ping_timeout"); timeout < 2*(token+consensus) {
+		t.Errorf("knet takes the link down after %s, before the membership could say that the peer is lost", timeout)
 	}
 }
 
