@@ -36,6 +36,8 @@ type lonely struct {
 	words    []state.Confirmation
 	audits   []auditLine
 	auditErr error
+	// onConfirm is what changes once the word was given.
+	onConfirm func()
 }
 
 // lone is a pair that booted alone, its peer's BMC mute.
@@ -192,6 +194,9 @@ func (s *lonely) confirm(c state.Confirmation) error {
 	}
 	s.words = append(s.words, c)
 	s.snap.Proofs.Human = state.Known(c)
+	if s.onConfirm != nil {
+		s.onConfirm()
+	}
 	return nil
 }
 
@@ -289,6 +294,19 @@ func TestPacemakerIsToldOnlyWhereItCannotKnow(t *testing.T) {
 	proved.typed(t, "", confirmFlags{yes: true})
 	if proved.told != 0 {
 		t.Errorf("told %d times although its BMC says Off", proved.told)
+	}
+}
+
+func TestPacemakerIsNotToldOfAPeerThatIsBack(t *testing.T) {
+	s := lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true })
+	s.onConfirm = func() { s.snap.Pacemaker.Contact, s.snap.Pacemaker.Inert = state.Known(true), state.Known(false) }
+	if code, _, _ := s.typed(t, "", confirmFlags{phrase: "cp-2 is off"}); code != exitNotYet || s.told != 0 {
+		t.Errorf("exit code %d, told %d times", code, s.told)
+	}
+	s = lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true })
+	s.onConfirm = func() { s.snap.Pacemaker.Inert = state.Known(false) }
+	if s.typed(t, "", confirmFlags{phrase: "cp-2 is off"}); s.told < 5 || s.told > 7 {
+		t.Errorf("told %d times within a minute, want once in 10 s", s.told)
 	}
 }
 

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// watch follows the agent until etcd takes writes and Pacemaker knows what it
+// has to, or the limit.
+func (c *confirmation) watch(ctx context.Context, out *outcome) error {
+	w := watcher{confirmation: c, out: out, end: c.host.now().Add(c.watchLimit)}
+	// Pacemaker's own fencing succeeds where the BMC says Off.
+	w.needless = out.Wrote == nil || out.Situation.BMC.Power.Known
+	for {
+		if err := w.look(ctx); err != nil || out.GoesOn {
+			return err
+		}
+		if c.host.now().After(w.end) {
+			return w.late()
+		}
+		if err := c.host.sleep(ctx, pollEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// watcher is a watch under way.
+type watcher struct {
+	*confirmation
+	out *outcome
+	end time.Time
+	// needless: Pacemaker need not be told; told: it counts the peer as down.
+	needless, told bool
+	toldAt         time.Time
+	rule           string // the last one that was shown
+	failed         error  // the agent's last failure to answer
+	deaf           error  // Pacemaker's last refusal
+}
+
+func (w *watcher) look(ctx context.Context) error {
+	r, err := w.host.report(ctx)
+	if w.failed = err; err != nil {
+		if errors.Is(err, explain.ErrNoAgent) { // it may be starting again
+			return nil
+		}
+		return err
+	}
+	w.out.Situation.Report = r
+	if w.rule != r.Verdict.Rule {
+		w.rule = r.Verdict.Rule
+		w.say("%s (%s)", r.Verdict.Reason, r.Verdict.Rule)
+	}
+	w.tell(ctx, r.Snapshot)
+	w.out.GoesOn = (w.told || w.needless) && takesWrites(r)
+	return nil
+}
+
+// tell has Pacemaker count the peer as down, which it would not learn where no
+// BMC answers. It goes on failing until Pacemaker has its quorum.
+func (w *watcher) tell(ctx context.Context, s state.EtcdSnapshot) {
+	if !state.Is(s.Pacemaker.Contact, false) { // it came back, or that is not known
+		w.needless = w.needless || s.Pacemaker.Contact.Known
+		return
+	}
+	now := w.host.now()
+	if w.needless || w.told && now.Before(w.toldAt.Add(tellAgain)) || !state.Is(s.Pacemaker.Inert, false) {
+		return
+	}
+	if w.deaf = w.host.tellPacemaker(ctx, s.Peer); w.deaf != nil {
+		return
+	}
+	if !w.told {
+		w.say("Pacemaker counts %s as down", s.Peer)
+	}
+	w.told, w.toldAt = true, now
+}
+
+// tellAgain is after how long Pacemaker is told once more, while etcd does not
+// go on: where it was just electing its coordinator it may not have heard.
+const tellAgain = 10 * time.Second
+
+// late says what was not reached in time, and what kept it.
+func (w *watcher) late() error {
+	r := w.out.Situation.Report
+	if takesWrites(r) {
+		return coded(exitNotYet, "etcd takes writes, and Pacemaker has not heard that %s is down%s: stonith_admin --confirm %s", r.Snapshot.Peer, because(w.deaf), r.Snapshot.Peer)
+	}
+	why := w.failed
+	if why == nil && r.Problem != "" {
+		why = errors.New(r.Problem)
+	}
+	return coded(exitNotYet, "confirmed, and etcd does not take writes after %s: %s%s; see 'holdfast explain etcd'", w.watchLimit, r.Verdict.Reason, because(why))
+}
+
+// takesWrites reports whether etcd here has a leader in a cluster that has
+// settled: this host alone, or both after the peer came back meanwhile.
+func takesWrites(r state.EtcdReport) bool {
+	s := r.Snapshot
+	settled := s.Record.Known && s.Record.Value.State == state.EtcdSole || state.Is(s.Pacemaker.Contact, true)
+	return settled && state.Is(s.Local.Running, true) && s.Local.Leader.Known && s.Local.Leader.Value != 0 && r.Verdict.Action != state.EtcdAskHuman
+}
