@@ -57,6 +57,8 @@ type Times struct {
 	// before is when the target had been fenced the last time: a record with
 	// that time is not of this crash.
 	before time.Time
+	// boot names the boot of the target that is to end.
+	boot string
 }
 
 // ErrUnhealthy says that a rehearsal did not begin, or stopped, because the
@@ -95,10 +97,12 @@ func (r Run) peerOf(target string) (Host, error) {
 
 func (r Run) crash(ctx context.Context, target string, by Host) (Times, error) {
 	t := Times{Target: target, By: by.Name}
-	if f, err := by.look(ctx); err == nil {
-		if last := lastFence(f.History, target); last != nil {
-			t.before = last.Time
-		}
+	before := r.ask(ctx)
+	if last := lastFence(before[by.Name].History, target); last != nil {
+		t.before = last.Time
+	}
+	if t.boot = r.bootOf(before, target); t.boot == "" {
+		return t, fmt.Errorf("crash %s: which boot it is in is not known, so that nobody could tell its return", target)
 	}
 	begin := r.Now()
 	r.Progress("%s has Pacemaker fence %s", by.Name, target)
@@ -128,22 +132,23 @@ func order(ctx context.Context, by Host, target string) error {
 func (r Run) watch(ctx context.Context, begin time.Time, by Host, t *Times, fenced <-chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Return, errors.New("not in "+r.Return.String()))
 	defer cancel()
-	for t.Fenced == 0 || t.GoesOn == 0 {
+	isFenced, alone := false, false
+	for !isFenced || !alone {
 		select {
 		case err := <-fenced:
 			if err != nil {
 				return err
 			}
-			t.Fenced = r.Now().Sub(begin)
+			t.Fenced, isFenced = r.Now().Sub(begin), true
 			r.Progress("%s is fenced after %s", t.Target, t.Fenced.Round(time.Millisecond))
 		default:
 		}
 		f, err := by.look(ctx)
-		if err == nil && t.GoesOn == 0 && f.Etcd.Known && fencing.GoesOnAlone(f.Etcd.Value) {
-			t.GoesOn = r.Now().Sub(begin)
+		if err == nil && !alone && f.Etcd.Known && fencing.GoesOnAlone(f.Etcd.Value) {
+			t.GoesOn, alone = r.Now().Sub(begin), true
 			r.Progress("%s goes on alone after %s", by.Name, t.GoesOn.Round(time.Millisecond))
 		}
-		if err == nil && t.Fenced > 0 && len(r.problems(ctx)) == 0 {
+		if err == nil && isFenced && len(r.missing(r.ask(ctx), *t)) == 0 {
 			return nil
 		}
 		if errSleep := host.Sleep(ctx, lookInterval); errSleep != nil {
@@ -166,11 +171,11 @@ func (r Run) waitHealthy(ctx context.Context, begin time.Time, target string, t 
 	said := ""
 	for {
 		facts := r.ask(ctx)
-		if f, ok := facts[target]; ok && t.Answers == 0 {
+		if f, ok := facts[target]; ok && t.Answers == 0 && f.Boot != t.boot {
 			t.Answers = r.Now().Sub(begin)
 			r.Progress("%s answers again after %s (boot %s)", target, t.Answers.Round(time.Millisecond), f.Boot)
 		}
-		problems := r.judge(facts)
+		problems := r.missing(facts, *t)
 		if len(problems) == 0 {
 			t.Healthy = r.Now().Sub(begin)
 			if last := lastFence(facts[t.By].History, target); last != nil && !last.Time.Equal(t.before) {
@@ -235,6 +240,31 @@ func (r Run) judge(facts map[string]Facts) []string {
 		}
 	}
 	return append(out, health(r.Hosts, facts).Problems()...)
+}
+
+// missing is what full health lacks after a crash. A report from before it says
+// nothing: the target must have booted.
+func (r Run) missing(facts map[string]Facts, t Times) []string {
+	if now := r.bootOf(facts, t.Target); now == "" || now == t.boot {
+		return append([]string{t.Target + " has not booted yet"}, r.judge(facts)...)
+	}
+	return r.judge(facts)
+}
+
+// bootOf names the boot of a host: what it says itself or, where it cannot be
+// asked, what its peer heard from it.
+func (r Run) bootOf(facts map[string]Facts, name string) string {
+	for _, h := range r.Hosts {
+		if h.Name == name && h.Run != nil {
+			return facts[name].Boot
+		}
+	}
+	for other, f := range facts {
+		if s := f.Etcd.Value.Snapshot.Statement; other != name && f.Etcd.Known && s.Known {
+			return s.Value.Boot
+		}
+	}
+	return ""
 }
 
 func (r Run) problems(ctx context.Context) []string { return r.judge(r.ask(ctx)) }
