@@ -20,7 +20,6 @@ type Look struct {
 	Members                 []state.EtcdMember
 }
 
-
 // Sources are the adapters that a snapshot is made of. Each call is bounded by
 // its adapter.
 type Sources struct {
