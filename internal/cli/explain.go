@@ -35,8 +35,8 @@ func newExplain(streams Streams) *cobra.Command {
 		Long: `Says what this host of a two-node control plane is doing, since when, why it is
 read-only or waiting, on what evidence, and what exactly a person may type. It
 runs on a host as root and needs no API: it asks the agent of etcd there, and
-where that does not answer it reads its files. It adds what this host fenced last
-and what persons confirmed on it. It changes nothing.
+where that does not answer it reads its files. It adds what Pacemaker does, what
+this host fenced last and what persons confirmed on it. It changes nothing.
 
 ` + explainExits,
 		Example: `  sudo holdfast explain
@@ -120,16 +120,19 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 		return err
 	}
 	e := words.Etcd(in)
+	var beside *around
+	if !in.Unmanaged {
+		beside = lookAround(cmd.Context())
+	}
 	switch f.output {
 	case "json", "yaml":
 		err = printData(streams.Out, f.output, struct {
-			Etcd explained `json:"etcd"`
+			Etcd      explained `json:"etcd"`
+			Pacemaker *around   `json:"pacemaker,omitempty"`
 			history
-		}{withSnapshot(in, e), past})
+		}{withSnapshot(in, e), beside, past})
 	default:
-		if err = printExplained(streams.Out, f.output, in, e); err == nil {
-			err = past.print(streams.Out)
-		}
+		err = errors.Join(printExplained(streams.Out, f.output, in, e), beside.print(streams.Out), past.print(streams.Out))
 	}
 	if err != nil {
 		return err

@@ -2,18 +2,23 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	words "github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -25,6 +30,48 @@ const lastShown = 5
 type history struct {
 	Fences        []fence.Record `json:"fences"`
 	Confirmations []auditLine    `json:"confirmations"`
+}
+
+// around is what Pacemaker does, on a host of two.
+type around struct {
+	Online   []string            `json:"online,omitempty"`
+	Running  map[string][]string `json:"running,omitempty"`
+	Failures []string            `json:"failures,omitempty"`
+	// Problem is why the rest is not known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// lookAround asks Pacemaker, whose silence is part of the explanation.
+func lookAround(ctx context.Context) *around {
+	s, err := pacemaker.Look(ctx)
+	if err != nil {
+		return &around{Problem: firstLine(err.Error())}
+	}
+	return &around{Online: s.Online, Running: s.Running, Failures: s.Failures}
+}
+
+// print shows what runs where, and what failed.
+func (a *around) print(out io.Writer) error {
+	if a == nil {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "\nPacemaker")
+	if a.Problem != "" {
+		_, _ = fmt.Fprintf(w, "  %s\n", a.Problem)
+		return w.Flush()
+	}
+	_, _ = fmt.Fprintf(w, "  online\t%s\n", cmp.Or(strings.Join(a.Online, " "), "nobody"))
+	for _, name := range slices.Sorted(maps.Keys(a.Running)) {
+		_, _ = fmt.Fprintf(w, "  %s\ton %s\n", name, strings.Join(a.Running[name], " "))
+	}
+	for _, f := range a.Failures {
+		_, _ = fmt.Fprintf(w, "  failed:\t%s\n", f)
+	}
+	if len(a.Failures) > 0 {
+		_, _ = fmt.Fprintln(w, "  what has failed stays listed until: pcs resource cleanup")
+	}
+	return w.Flush()
 }
 
 // readHistory reads the records that a host keeps; hosts that never fenced have

@@ -40,6 +40,25 @@ func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {
 	}
 }
 
+func TestWhatPacemakerDoesIsShownBeside(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   *around
+		want string
+	}{
+		"nothing is asked elsewhere": {nil, ""},
+		"no answer":                  {&around{Problem: "crm_mon: not connected"}, "\nPacemaker\n  crm_mon: not connected\n"},
+		"all": {
+			&around{Online: []string{"cp-1"}, Running: map[string][]string{"kubelet": {"cp-1"}, "etcd": {"cp-1"}}, Failures: []string{"etcd_monitor on cp-2: error"}},
+			"\nPacemaker\n  online   cp-1\n  etcd     on cp-1\n  kubelet  on cp-1\n  failed:  etcd_monitor on cp-2: error\n  what has failed stays listed until: pcs resource cleanup\n",
+		},
+	} {
+		var out bytes.Buffer
+		if err := c.in.print(&out); err != nil || out.String() != c.want {
+			t.Errorf("%s: %q, %v", name, out.String(), err)
+		}
+	}
+}
+
 func TestAHostWithoutAHistorySaysNothing(t *testing.T) {
 	h, err := readHistory(filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b"))
 	var out bytes.Buffer
