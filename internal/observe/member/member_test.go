@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// host is what an observer can see of a host, one second later at each look.
-type host struct {
+// seen is what an observer can see of a host, one second later at each look.
+type seen struct {
 	clock     time.Duration
 	held      bool
 	heldErr   error
@@ -22,7 +22,7 @@ type host struct {
 	record    error
 }
 
-func newObserver(t *testing.T, h *host) *Observer {
+func newObserver(t *testing.T, h *seen) *Observer {
 	t.Helper()
 	memory, err := OpenMemory(filepath.Join(t.TempDir(), "memory"), "boot")
 	if err != nil {
@@ -62,7 +62,7 @@ func look(t *testing.T, o *Observer, w Wish) state.EtcdSnapshot {
 }
 
 func TestWhatCannotBeSeenIsUnknown(t *testing.T) {
-	h := &host{heldErr: errors.New("disk"), record: errors.New("torn")}
+	h := &seen{heldErr: errors.New("disk"), record: errors.New("torn")}
 	s := look(t, newObserver(t, h), Wish{})
 	if s.Record.Known || s.Local.Running.Known || s.Data.Known || s.Pacemaker.Contact.Known || s.Pacemaker.Inert.Known || s.Proofs.Fenced.Known || s.Statement.Known {
 		t.Errorf("%+v", s)
@@ -75,7 +75,7 @@ func TestWhatCannotBeSeenIsUnknown(t *testing.T) {
 }
 
 func TestDurationsBeginWhenSomethingIsFirstSeen(t *testing.T) {
-	h := &host{held: true, leader: 0xa}
+	h := &seen{held: true, leader: 0xa}
 	o := newObserver(t, h)
 	if s := look(t, o, Wish{}); s.Local.Leaderless != 0 || o.Mute(s) != 0 || o.Down(s) != 0 {
 		t.Errorf("well: %+v", s.Local)
@@ -106,7 +106,7 @@ func TestDurationsBeginWhenSomethingIsFirstSeen(t *testing.T) {
 }
 
 func TestACopyIsExaminedOnceForEachTimeThatEtcdStops(t *testing.T) {
-	h := &host{}
+	h := &seen{}
 	o := newObserver(t, h)
 	for range 3 {
 		look(t, o, Wish{})
@@ -125,7 +125,7 @@ func TestACopyIsExaminedOnceForEachTimeThatEtcdStops(t *testing.T) {
 }
 
 func TestContactIsTheMembershipOfCorosync(t *testing.T) {
-	h := &host{statement: state.EtcdStatement{Boot: "p", Serial: 1}}
+	h := &seen{statement: state.EtcdStatement{Boot: "p", Serial: 1}}
 	o := newObserver(t, h)
 	o.SetMembership(state.Known(state.Membership{Ring: 5, Members: []string{"alpha", "beta-2"}, Quorate: false}))
 	if s := look(t, o, Wish{}); !state.Is(s.Pacemaker.Contact, false) || !state.Is(s.Pacemaker.Inert, true) || s.Statement.Known {
@@ -140,7 +140,7 @@ func TestContactIsTheMembershipOfCorosync(t *testing.T) {
 }
 
 func TestLeavingBeginsWhenPacemakerAskedForIt(t *testing.T) {
-	h := &host{clock: time.Minute}
+	h := &seen{clock: time.Minute}
 	o := newObserver(t, h)
 	s := look(t, o, Wish{Wish: state.EtcdStopped, At: 50 * time.Second})
 	if !s.Pacemaker.Leaving || s.Pacemaker.LeavingFor != 11*time.Second {
