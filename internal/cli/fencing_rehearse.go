@@ -37,9 +37,29 @@ func (f *verifyFlags) rehearse(ctx context.Context, streams Streams, v *verifica
 		_, err = fmt.Fprintf(streams.Err, "this host was not crashed: run the command on %s, or with --hosts\n", strings.Join(targets, ", "))
 	}
 	if err == nil && f.calibrate {
-		err = f.setDelay(ctx, streams, hosts, v)
+		return f.setDelay(ctx, streams, hosts, v)
 	}
+	warnOfDelay(streams.Err, v)
 	return err
+}
+
+// warnOfDelay tells a person that the delay is too short for what was
+// measured: in a split both hosts would go off.
+func warnOfDelay(w io.Writer, v *verification) {
+	measured := rehearsal.Measured(v.Crashes)
+	if len(measured) < 2 {
+		return
+	}
+	var have time.Duration
+	for _, d := range v.Devices {
+		have = max(have, d.Delay)
+	}
+	needed, err := fencing.Calibrate(measured)
+	if err != nil {
+		_, _ = fmt.Fprintf(w, "warning: %v\n", err)
+	} else if needed > have {
+		_, _ = fmt.Fprintf(w, "warning: a fence waits %s, and should wait %s: hosts that lose sight of each other could both go off; run it with --calibrate\n", have, needed)
+	}
 }
 
 // targetsOf are the hosts that are crashed: those with a peer that can be

@@ -223,3 +223,22 @@ func TestMistakesOfARotationAreToldAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestADelayThatIsTooShortForTheBMCsIsTold(t *testing.T) {
+	crash := func(target string, off time.Duration) rehearsal.Times {
+		return rehearsal.Times{Target: target, Fence: &fence.Record{Requests: 1, Phases: fence.Phases{PowerOff: off}}}
+	}
+	slow, quick := goodReport("cp-1", uuid1), goodReport("cp-2", uuid2)
+	slow.Delay = 20 * time.Second
+	v := &verification{verifiedBMCs: verifiedBMCs{Devices: []device{{"cp-2", slow}, {"cp-1", quick}}}}
+	for off, says := range map[time.Duration]string{
+		time.Second: "", 15 * time.Second: "should wait 30s", 40 * time.Second: "make that BMC quicker",
+	} {
+		var out bytes.Buffer
+		v.Crashes = []rehearsal.Times{crash("cp-1", time.Second), crash("cp-2", off)}
+		warnOfDelay(&out, v)
+		if (out.Len() == 0) != (says == "") || !strings.Contains(out.String(), says) {
+			t.Errorf("%s: it said %q", off, out.String())
+		}
+	}
+}

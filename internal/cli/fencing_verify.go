@@ -240,6 +240,9 @@ func short(d time.Duration) string {
 	if d == 0 {
 		return "-"
 	}
+	if d < time.Millisecond {
+		return d.Round(10 * time.Microsecond).String()
+	}
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
 	}
