@@ -79,7 +79,7 @@ func TestSlowAndLossyNetwork(t *testing.T) {
 func (tr *trial) noGapAbove(limit time.Duration) {
 	tr.Helper()
 	h := tr.rec.Copy()
-	if gap := h.Gap("", tr.rec.At(tr.at), tr.rec.Since()); gap.Length > limit {
+	if gap := h.Gap("", tr.rec.At(tr.at), h.End()); gap.Length > limit {
 		tr.Errorf("nobody could write for %s (from %s to %s, the fault was at %s), want at most %s",
 			gap.Length, gap.From, gap.Until, tr.rec.At(tr.at), limit)
 	}

@@ -137,7 +137,7 @@ const outage = 400 * time.Millisecond
 // where there was none, zero where it did not end.
 func backAt(rec *client.Recorder, endpoint string, fault time.Time) time.Time {
 	h := rec.Copy()
-	gap := h.Outage(endpoint, rec.At(fault), rec.Since(), outage)
+	gap := h.Outage(endpoint, rec.At(fault), h.End(), outage)
 	switch {
 	case gap.Open:
 		return time.Time{}
@@ -208,7 +208,8 @@ func (tr *trial) measure() {
 }
 
 func gapOf(rec *client.Recorder, endpoint string, fault time.Time) *evidence.Seconds {
-	return new(evidence.In(rec.Copy().Gap(endpoint, rec.At(fault), rec.Since()).Length))
+	h := rec.Copy()
+	return new(evidence.In(h.Gap(endpoint, rec.At(fault), h.End()).Length))
 }
 
 func backAfter(rec *client.Recorder, endpoint string, fault time.Time) *evidence.Seconds {

@@ -251,6 +251,9 @@ func (tr *trial) endLoads() {
 			tr.Errorf("%s clients: %v", [2]string{"etcd", "API"}[i], err)
 		}
 	}
+	if spans := tr.apiRec.Copy().Skipped[tr.survivor]; len(spans) > 0 {
+		tr.Errorf("a watch through the API server of %s, which lived on, missed changes: %v", tr.survivor, spans)
+	}
 	tr.loads = nil
 	if err := tr.sameHash(tr.Context()); err != nil {
 		tr.Error(err)

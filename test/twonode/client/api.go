@@ -53,11 +53,10 @@ func newestList(ctx context.Context, stores []store, timeout time.Duration) (int
 			continue
 		}
 		once, cancel := context.WithTimeout(ctx, timeout)
-		var list configMap
-		_, err := api.call(once, http.MethodGet, registers+"?limit=1", nil, &list)
+		revision, err := api.newest(once)
 		cancel()
 		if err == nil {
-			return list.revision(), nil
+			return revision, nil
 		}
 		errs = append(errs, err)
 	}
@@ -120,6 +119,13 @@ func (s apiStore) read(ctx context.Context, key string) (string, int64, error) {
 		return "", 0, nil
 	}
 	return answer.Data["v"], 0, err
+}
+
+// newest is the revision of a list.
+func (s apiStore) newest(ctx context.Context) (int64, error) {
+	var list configMap
+	_, err := s.call(ctx, http.MethodGet, registers+"?limit=1", nil, &list)
+	return list.revision(), err
 }
 
 // call returns the HTTP status, 0 without an answer.

@@ -67,8 +67,25 @@ type History struct {
 	// Broken lists, for each watch, when it broke and was taken up again at the
 	// revision after the last one seen.
 	Broken map[string][]time.Duration `json:"broken,omitempty"`
+	// Skipped lists, for each watch, the revisions that it had to pass over: an
+	// API server that has just started knows no changes from before.
+	Skipped map[string][]Span `json:"skipped,omitempty"`
 	// Final is what is stored at the end, by key.
 	Final map[string]string `json:"final,omitempty"`
+}
+
+// Span is a range of revisions, both ends included.
+type Span struct {
+	From  int64 `json:"from"`
+	Until int64 `json:"until"`
+}
+
+// End is when the last operation ended.
+func (h History) End() time.Duration {
+	if len(h.Ops) == 0 {
+		return 0
+	}
+	return h.Ops[len(h.Ops)-1].End
 }
 
 // Recorder collects a history from many goroutines.
@@ -79,7 +96,7 @@ type Recorder struct {
 
 // NewRecorder starts a history now.
 func NewRecorder() *Recorder {
-	return &Recorder{h: History{Began: time.Now(), Broken: map[string][]time.Duration{}}}
+	return &Recorder{h: History{Began: time.Now(), Broken: map[string][]time.Duration{}, Skipped: map[string][]Span{}}}
 }
 
 // Since is the time since the beginning of the history.
@@ -105,6 +122,12 @@ func (r *Recorder) broke(watch string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.h.Broken[watch] = append(r.h.Broken[watch], at)
+}
+
+func (r *Recorder) skipped(watch string, s Span) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.h.Skipped[watch] = append(r.h.Skipped[watch], s)
 }
 
 // Copy returns what was recorded so far.

@@ -48,6 +48,9 @@ func (s Shape) withDefaults() Shape {
 type store interface {
 	write(ctx context.Context, key, value string) (revision int64, outcome Outcome, err error)
 	read(ctx context.Context, key string) (value string, revision int64, err error)
+	// newest returns the revision to take a watch up at whose last changes are
+	// gone, or errLost where that must never happen.
+	newest(ctx context.Context) (int64, error)
 	// watch hands every change behind a revision to see, until the context ends
 	// or the watch breaks.
 	watch(ctx context.Context, after int64, see func(key, value string, revision int64)) error
@@ -152,11 +155,25 @@ func (l *Load) watch(ctx context.Context, s store, name string, after int64) {
 		if ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, errLost) {
-			see("", err.Error(), after) // the check finds an event that nobody wrote
-		}
 		l.rec.broke(name)
+		if errors.Is(err, errLost) {
+			after = l.skip(ctx, s, name, after)
+		}
 	})
+}
+
+// skip passes over the changes that a watch can no longer have.
+func (l *Load) skip(ctx context.Context, s store, name string, after int64) int64 {
+	newest, err := s.newest(ctx)
+	switch {
+	case errors.Is(err, errLost):
+		// The check finds an event that nobody wrote.
+		l.rec.event(Event{Watch: name, Value: err.Error(), Revision: after, At: l.rec.Since()})
+	case err == nil && newest > after:
+		l.rec.skipped(name, Span{From: after + 1, Until: newest})
+		return newest
+	}
+	return after
 }
 
 // Stop ends the load. It waits until the watches have seen the last
@@ -226,6 +243,9 @@ func (l *Load) settled() bool {
 		}
 	}
 	seen := map[string]int64{}
+	for watch, spans := range l.rec.h.Skipped {
+		seen[watch] = spans[len(spans)-1].Until
+	}
 	for _, e := range l.rec.h.Events {
 		seen[e.Watch] = max(seen[e.Watch], e.Revision)
 	}

@@ -69,6 +69,8 @@ func (f *fake) watch(ctx context.Context, after int64, see func(key, value strin
 	return ctx.Err()
 }
 
+func (f *fake) newest(context.Context) (int64, error) { return 0, errLost }
+
 func (f *fake) close() {}
 
 func (f *fake) set(change func()) {
