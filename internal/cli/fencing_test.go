@@ -231,9 +231,11 @@ func TestADelayThatIsTooShortForTheBMCsIsTold(t *testing.T) {
 	slow, quick := goodReport("cp-1", uuid1), goodReport("cp-2", uuid2)
 	slow.Delay = 20 * time.Second
 	v := &verification{verifiedBMCs: verifiedBMCs{Devices: []device{{"cp-2", slow}, {"cp-1", quick}}}}
-	for off, says := range map[time.Duration]string{
-		time.Second: "", 15 * time.Second: "should wait 30s", 40 * time.Second: "make that BMC quicker",
-	} {
+	for _, c := range []struct {
+		off  time.Duration
+		says string
+	}{{time.Second, ""}, {15 * time.Second, "should wait 30s"}, {40 * time.Second, "make that BMC quicker"}} {
+		off, says := c.off, c.says
 		var out bytes.Buffer
 		v.Crashes = []rehearsal.Times{crash("cp-1", time.Second), crash("cp-2", off)}
 		warnOfDelay(&out, v)
