@@ -110,6 +110,28 @@ func TestWhileCorosyncIsDownTheMembershipIsUnknown(t *testing.T) {
 	}
 }
 
+func TestQuorumThatWasGrantedIsNoticedAndNothingIsToldTwice(t *testing.T) {
+	// The tool says nothing of the grant to who is connected; the next child
+	// sees it.
+	state := filepath.Join(t.TempDir(), "granted")
+	script := `test -e ` + state + ` && q=Yes || q=No
+touch ` + state + `.$$; test "$(ls ` + state + `.* | wc -l)" -ge 3 && touch ` + state + `
+printf 'Quorum information\nRing ID: 2.d\nQuorate: %s\nNodeid Votes Name\n2 1 cp-2 (local)\n\n' $q
+exec sleep 60`
+	stop := errors.New("seen enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var got []bool
+	err := watch(ctx, host.Command("sh", "-c", script), func(f fact) {
+		got = append(got, f.Known, f.Value.Quorate)
+		if f.Value.Quorate {
+			cancel(stop)
+		}
+	})
+	if !errors.Is(err, stop) || !slices.Equal(got, []bool{true, false, true, true}) {
+		t.Errorf("%v, ended by %v", got, err)
+	}
+}
+
 func TestAPeersAttributeIsReadWhateverItHolds(t *testing.T) {
 	for _, c := range []struct{ out, want string }{
 		{`name="holdfast-etcd" host="cp-2" value="e30="` + "\n", "e30="},

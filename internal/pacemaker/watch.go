@@ -2,6 +2,8 @@ package pacemaker
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
@@ -12,9 +14,15 @@ import (
 // costs one process that ends at once.
 const retry = 500 * time.Millisecond
 
+// inert is how long a host that waits for its peer goes unasked.
+// corosync-quorumtool tells of each new membership, but not of quorum that was
+// granted within one (measured with corosync 3.1.7).
+const inert = time.Second
+
 // Watch tells of the membership now and of each change, at once, until the
 // context ends; while Corosync is down the membership is unknown. Calls of
-// changed come one after the other, and the same membership may come twice.
+// changed come one after the other. Quorum that was granted to a host that
+// waits for its peer is told within a second.
 //
 // A child of this process stays connected to Corosync: measured, a change is
 // told 5 ms after Corosync's own log line. A Corosync that hangs, rather than
@@ -27,17 +35,63 @@ func Watch(ctx context.Context, changed func(state.Fact[state.Membership])) erro
 // print by the block: stdbuf makes it print by the line.
 var quorumtool = host.Command("stdbuf", "-oL", "corosync-quorumtool", "-m")
 
+// errAskAgain ends a child that would not say what is asked for.
+var errAskAgain = errors.New("ask again")
+
 func watch(ctx context.Context, tool host.Cmd, changed func(state.Fact[state.Membership])) error {
+	w := &watcher{changed: changed}
 	for {
-		c := tool
-		c.Stdout = &reader{changed: changed}
-		_, _ = host.Run(ctx, c) // why it ended matters to nobody: what is known is that nothing is known
+		err := w.listen(ctx, tool)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		changed(state.Fact[state.Membership]{})
+		if errors.Is(err, errAskAgain) {
+			continue
+		}
+		w.tell(state.Fact[state.Membership]{}) // why it ended matters to nobody
 		if err := host.Sleep(ctx, retry); err != nil {
 			return err
 		}
 	}
+}
+
+// watcher tells each membership once.
+type watcher struct {
+	changed func(state.Fact[state.Membership])
+	told    bool
+	last    state.Fact[state.Membership]
+}
+
+// listen takes what one child says until it ends, or until it is time to ask
+// another one.
+func (w *watcher) listen(ctx context.Context, tool host.Cmd) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	waiting := w.waits()
+	if waiting {
+		timed, stop := context.WithTimeoutCause(ctx, inert, errAskAgain)
+		defer stop()
+		ctx = timed
+	}
+	tool.Stdout = &reader{changed: func(f state.Fact[state.Membership]) {
+		w.tell(f)
+		if w.waits() && !waiting {
+			end(errAskAgain)
+		}
+	}}
+	_, err := host.Run(ctx, tool)
+	return err
+}
+
+// waits reports whether this host is known to wait for its peer.
+func (w *watcher) waits() bool { return w.last.Known && !w.last.Value.Quorate }
+
+func (w *watcher) tell(f state.Fact[state.Membership]) {
+	same := f.Known == w.last.Known && f.Value.Ring == w.last.Value.Ring && f.Value.Quorate == w.last.Value.Quorate &&
+		slices.Equal(f.Value.Members, w.last.Value.Members)
+	if w.told && same {
+		return
+	}
+	w.told, w.last = true, f
+	w.changed(f)
 }
