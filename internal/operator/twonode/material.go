@@ -108,8 +108,9 @@ func deviceOf(node string, hosts []Host, data map[string][]byte) (state.FencingD
 	}
 	return state.FencingDevice{
 		Target: node, Address: string(data["address"]), Username: string(data["username"]), Password: string(data["password"]),
-		Insecure: string(data["certificateVerification"]) == "Disabled",
-		Delay:    fencing.DelayOf(node, []string{hosts[0].Name, hosts[1].Name}),
+		Insecure:    string(data["certificateVerification"]) == "Disabled",
+		Fingerprint: string(data["fingerprint"]),
+		Delay:       fencing.DelayOf(node, []string{hosts[0].Name, hosts[1].Name}),
 	}, missing
 }
 

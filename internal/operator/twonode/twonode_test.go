@@ -111,11 +111,11 @@ func TestAnAccountIsReadOrWhatItLacksIsNamed(t *testing.T) {
 	hosts := []Host{{Name: "cp-1", Address: "10.98.0.11"}, {Name: "cp-2", Address: "10.98.0.12"}}
 	data := map[string][]byte{
 		"address": []byte("https://10.99.0.111/redfish/v1/Systems/1"), "username": []byte("admin"), "password": []byte("hush"),
-		"certificateVerification": []byte("Disabled"),
+		"certificateVerification": []byte("Disabled"), "fingerprint": []byte("ab12"),
 	}
 	got, missing := deviceOf("cp-1", hosts, data)
 	want := state.FencingDevice{
-		Target: "cp-1", Address: "https://10.99.0.111/redfish/v1/Systems/1", Username: "admin", Password: "hush", Insecure: true, Delay: 20 * time.Second,
+		Target: "cp-1", Address: "https://10.99.0.111/redfish/v1/Systems/1", Username: "admin", Password: "hush", Insecure: true, Fingerprint: "ab12", Delay: 20 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(missing) != 0 {
 		t.Errorf("missing %v (-want +got):\n%s", missing, diff)
