@@ -53,7 +53,7 @@ func Main(m *testing.M, api **API) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // below the folder for temporary files
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{dir: dir, paths: paths, ended: make(chan error, len(programs))}
+	s := &server{dir: dir, paths: paths, ended: make(chan exit, len(programs))}
 	defer s.wait()
 	defer stop()
 	if err := s.start(ctx); err != nil {

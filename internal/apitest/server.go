@@ -30,12 +30,18 @@ const startLimit = 2 * time.Minute
 // token is the administrator's, of a server that is gone in a minute.
 const token = "holdfast-apitest"
 
+// exit is the end of a program.
+type exit struct {
+	program string
+	err     error
+}
+
 type server struct {
 	dir     string
 	paths   map[string]string
 	config  *rest.Config
 	running int
-	ended   chan error
+	ended   chan exit
 }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
@@ -112,14 +118,14 @@ func (s *server) run(ctx context.Context, program string, args ...string) {
 			_, err = host.Run(ctx, host.Cmd{Name: "setpriv", Args: args, Stdout: log, Stderr: log, Grace: 10 * time.Second})
 			_ = log.Close() // for a person only
 		}
-		s.ended <- fmt.Errorf("%s ended: %w", program, err)
+		s.ended <- exit{program, err}
 	}()
 }
 
 // wait waits until everything has ended.
 func (s *server) wait() {
 	for ; s.running > 0; s.running-- {
-		<-s.ended // each ends because it was ended
+		<-s.ended
 	}
 }
 
@@ -135,7 +141,7 @@ func (s *server) ready(ctx context.Context, client *http.Client, url string) err
 		select {
 		case ended := <-s.ended:
 			s.running--
-			return ended
+			return fmt.Errorf("%s ended: %w", ended.program, ended.err)
 		default:
 		}
 		if host.Sleep(ctx, 100*time.Millisecond) != nil {

@@ -83,8 +83,10 @@ func must(t *testing.T, err error) {
 // join adds a control plane.
 func (c *cluster) join(name, address string) {
 	c.t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{state.LabelControlPlane: ""},
-		Annotations: map[string]string{state.AnnotationMachine: state.Machine{UUID: "uuid-" + name, Serial: "S" + name}.String()}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{state.LabelControlPlane: ""},
+		Annotations: map[string]string{state.AnnotationMachine: state.Machine{UUID: "uuid-" + name, Serial: "S" + name}.String()},
+	}}
 	must(c.t, c.admin.Create(c.t.Context(), n))
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	must(c.t, c.admin.Status().Update(c.t.Context(), n))
