@@ -62,6 +62,9 @@ type EtcdReport struct {
 	Since time.Duration `json:"since"`
 	// Down is how long etcd has been down while it should run.
 	Down time.Duration `json:"down,omitempty"`
+	// Outdated is true while etcd runs by another manifest than the one that
+	// lies on this host now; unknown where it does not run here under podman.
+	Outdated Fact[bool] `json:"outdated"`
 	// Problem is what the last step ran into, empty where it worked.
 	Problem string `json:"problem,omitempty"`
 	// StandIn is how the last take-over went, as the stand-in told it.

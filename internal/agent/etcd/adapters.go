@@ -33,6 +33,14 @@ type process struct {
 	parameters podmanetcd.Parameters
 	uptime     func() time.Duration
 	starts     etcdhealth.Starts // used by the loop alone
+	read       manifest
+}
+
+// manifest is the container of a pod manifest, as it was read last.
+type manifest struct {
+	changed time.Time
+	size    int64
+	spec    podman.Spec
 }
 
 // Foreign reports whether kubelet's manifest of etcd is there.
@@ -56,13 +64,29 @@ func (p *process) State(uptime time.Duration) etcdhealth.Process {
 	}
 }
 
-// wanted is the container that the manifest describes.
+// wanted is the container that the manifest describes. The file is read again
+// when it has changed.
 func (p *process) wanted() (podman.Spec, error) {
-	manifest, err := os.ReadFile(p.parameters.PodManifest)
+	info, err := os.Stat(p.parameters.PodManifest)
 	if err != nil {
 		return podman.Spec{}, err
 	}
-	container, err := etcdpod.Parse(manifest)
+	if p.read.changed.Equal(info.ModTime()) && p.read.size == info.Size() {
+		return p.read.spec, nil
+	}
+	spec, err := p.readManifest()
+	if err == nil {
+		p.read = manifest{info.ModTime(), info.Size(), spec}
+	}
+	return spec, err
+}
+
+func (p *process) readManifest() (podman.Spec, error) {
+	text, err := os.ReadFile(p.parameters.PodManifest)
+	if err != nil {
+		return podman.Spec{}, err
+	}
+	container, err := etcdpod.Parse(text)
 	if err != nil {
 		return podman.Spec{}, err
 	}

@@ -254,6 +254,9 @@ func (k *Keeper) tell(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict, 
 		Wish: w.Wish, Snapshot: s, Verdict: v, At: s.Now, Since: s.Uptime - k.ruleSince,
 		Down: min(k.Observer.Down(s), s.Uptime-w.At), StandIn: k.StandInResult(),
 	}
+	if old, err := k.Process.Outdated(); err == nil && !k.Process.Foreign() && state.Is(s.Local.Running, true) {
+		r.Outdated = state.Known(old)
+	}
 	if err != nil {
 		r.Problem = err.Error()
 	}

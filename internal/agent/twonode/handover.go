@@ -26,9 +26,29 @@ const (
 	fileLocks = "/proc/locks"
 )
 
-// manifest writes the pod that etcd is run from.
-func (h *Host) manifest(_ context.Context, in twonode.Input) error {
-	return h.write(etcdpod.Path, []byte(in.Manifest), 0o600)
+// manifest writes the pod that etcd is run from. Where podman runs it already
+// the step ends only when it runs by this manifest and votes: the other host's
+// turn comes then.
+func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
+	if err := h.write(etcdpod.Path, []byte(in.Manifest), 0o600); err != nil {
+		return err
+	}
+	if kubelets, err := h.exists(staticPod); err != nil || kubelets {
+		return err
+	}
+	written := h.Now()
+	return h.until(ctx, "etcd of "+in.Self+" runs by this manifest and votes", func(ctx context.Context) (string, error) {
+		r, err := h.Report(ctx)
+		switch {
+		case err != nil:
+			return "", err
+		case !r.At.After(written):
+			return "the agent has not looked since", nil
+		case !state.Is(r.Outdated, false):
+			return "etcd does not run by it yet" + verdict(r), nil
+		}
+		return voting(r), nil
+	})
 }
 
 // handOver takes etcd from kubelet, once the agents of both hosts wait to take

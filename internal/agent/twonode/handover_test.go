@@ -152,3 +152,26 @@ func TestALockIsThatOfOneProcessAndOneFile(t *testing.T) {
 		}
 	}
 }
+
+func TestAChangedManifestIsDoneWhenEtcdRunsByIt(t *testing.T) {
+	looks := 0
+	report := func() state.EtcdReport {
+		r := pair()
+		looks++
+		r.At = time.Unix(int64(looks), 0) // the step writes at second 1
+		r.Outdated = state.Known(looks < 4)
+		if looks == 4 {
+			r.Snapshot.Local.Leader = state.Known(state.MemberID(0)) // it has just been restarted
+		}
+		return r
+	}
+	s := withEtcd(t, report)
+	if err := os.Remove(filepath.Join(s.Root, staticPod)); err != nil {
+		t.Fatal(err)
+	}
+	s.Now = func() time.Time { return time.Unix(1, 0) }
+	s.Sleep = func(context.Context, time.Duration) error { return nil }
+	if err := s.do(twonode.Manifest); err != nil || looks != 5 {
+		t.Errorf("%v after %d looks, want the fifth: the first is of before, then it is outdated, then without a leader", err, looks)
+	}
+}

@@ -38,6 +38,7 @@ type Host struct {
 
 	Run   func(context.Context, host.Cmd) ([]byte, error)
 	Sleep func(context.Context, time.Duration) error
+	Now   func() time.Time
 	// Status asks Pacemaker.
 	Status func(context.Context) (pacemaker.Status, error)
 	// WriteDevices tries devices and writes below dir those that could fence.
@@ -52,7 +53,7 @@ type Host struct {
 // NewHost returns the host that this process runs on.
 func NewHost(out io.Writer) *Host {
 	return &Host{
-		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Status: pacemaker.Look, Container: podman.State,
+		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.Look, Container: podman.State,
 		WriteDevices: func(ctx context.Context, dir string, devices []state.FencingDevice) error {
 			_, err := fence.WriteDevices(ctx, dir, devices)
 			return err

@@ -255,6 +255,7 @@ func TestABMCThatRefusesFailsTheStepWithItsWords(t *testing.T) {
 
 func TestTheManifestIsWrittenOnce(t *testing.T) {
 	s := newStand(t)
+	s.put(staticPod, "kind: Pod\n") // kubelet runs etcd still
 	if err := s.do(twonode.Manifest); err != nil {
 		t.Fatal(err)
 	}
