@@ -133,16 +133,19 @@ func (tr *trial) takeOver(survivor string) {
 // of the API pause for 100 ms, and the machine is small.
 const outage = 400 * time.Millisecond
 
+// atOnce is how soon an outage begins that is the fault's own.
+const atOnce = 5 * time.Second
+
 // backAt is when the outage that the fault caused ended; the fault's own time
 // where there was none, zero where it did not end.
 func backAt(rec *client.Recorder, endpoint string, fault time.Time) time.Time {
 	h := rec.Copy()
 	gap := h.Outage(endpoint, rec.At(fault), h.End(), outage)
 	switch {
+	case gap.Length == 0, gap.From > rec.At(fault)+atOnce:
+		return fault
 	case gap.Open:
 		return time.Time{}
-	case gap.Length == 0:
-		return fault
 	}
 	return h.Began.Add(gap.Until)
 }

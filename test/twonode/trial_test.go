@@ -237,6 +237,7 @@ func (tr *trial) healthyAgain() {
 	voters := evidence.In(time.Since(since))
 	tr.eventually(wholeWithin, "the cluster is whole again", func() error { return tr.whole(tr.Context()) })
 	tr.result.Voters = &voters
+	tr.Logf("two voters %.1f s after the fault or its end, all whole %.1f s after it", voters, time.Since(since).Seconds())
 }
 
 // endLoads ends the clients and checks what they saw.
@@ -349,6 +350,7 @@ func (tr *trial) finish() {
 	if tr.sampler != nil {
 		tr.sampler.stop()
 	}
+	tr.keepDecisions()
 	tr.result.Failed = tr.Failed()
 	if !tr.at.IsZero() {
 		if err := evidence.Append(filepath.Join(*output, "results.jsonl"), tr.result); err != nil {
@@ -363,24 +365,30 @@ func (tr *trial) finish() {
 	}
 }
 
-// keepArtefacts writes histories, the decisions of both hosts, their journals
-// and the lab's log.
-func (tr *trial) keepArtefacts(ctx context.Context) {
+// keepDecisions keeps what both hosts decided, also of a trial that went well:
+// it tells where the time went.
+func (tr *trial) keepDecisions() {
 	if err := os.MkdirAll(tr.artefact, 0o750); err != nil {
 		tr.Error(err)
 		return
 	}
+	if tr.sampler == nil {
+		return
+	}
+	if err := tr.sampler.save(filepath.Join(tr.artefact, "decisions.txt")); err != nil {
+		tr.Error(err)
+	}
+}
+
+// keepArtefacts writes histories, the decisions of both hosts, their journals
+// and the lab's log.
+func (tr *trial) keepArtefacts(ctx context.Context) {
 	tr.Logf("artefacts: %s", tr.artefact)
 	for i, r := range tr.recorders() {
 		if r == nil {
 			continue
 		}
 		if err := client.Save(filepath.Join(tr.artefact, [2]string{"etcd", "api"}[i]), r.Copy()); err != nil {
-			tr.Error(err)
-		}
-	}
-	if tr.sampler != nil {
-		if err := tr.sampler.save(filepath.Join(tr.artefact, "decisions.txt")); err != nil {
 			tr.Error(err)
 		}
 	}
