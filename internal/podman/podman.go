@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func (m machine) restart(ctx context.Context, s Spec) bool {
 	if made(ctx, s) != s.Hash() {
 		return false
 	}
-	_, err := podman(ctx, startLimit, "start", s.Name)
+	_, err := apart(ctx, "start", s.Name)
 	return err == nil && m.started(s) == nil
 }
 
@@ -120,7 +121,7 @@ func made(ctx context.Context, s Spec) string {
 // removed by force, and making it is tried once more.
 func (m machine) make(ctx context.Context, s Spec) error {
 	args := m.runArgs(s)
-	_, err := podman(ctx, startLimit, args...)
+	_, err := apart(ctx, args...)
 	if err == nil {
 		return m.started(s)
 	}
@@ -130,7 +131,7 @@ func (m machine) make(ctx context.Context, s Spec) error {
 	for _, remove := range [][]string{{"rm", "--force", "--time", "0", s.Name}, {"rm", "--storage", s.Name}} {
 		_, _ = podman(ctx, startLimit, remove...) // the second attempt tells what matters
 	}
-	if _, again := podman(ctx, startLimit, args...); again != nil {
+	if _, again := apart(ctx, args...); again != nil {
 		return again
 	}
 	return m.started(s)
@@ -199,11 +200,42 @@ func podman(ctx context.Context, limit time.Duration, args ...string) ([]byte, e
 	return podmanFrom(ctx, nil, limit, args...)
 }
 
+// apart runs a command of podman's whose processes must outlive the caller's
+// unit, whatever happens to that: etcd ends with its monitor process. Where
+// systemd is the host's init they get a scope of their own. It has no default
+// dependencies, so a shutdown does not end it before Pacemaker had the agent
+// leave in order.
+func apart(ctx context.Context, args ...string) ([]byte, error) {
+	if _, err := os.Stat(systemdRuns); err != nil {
+		return podman(ctx, startLimit, args...)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c := command(args)
+	c.Args = append([]string{
+		"--scope", "--quiet", "--collect", "--property=DefaultDependencies=no",
+		"--description=etcd of this host", "--", c.Name,
+	}, c.Args...)
+	c.Name = "systemd-run"
+	return host.Run(ctx, c)
+}
+
+// systemdRuns is there where systemd is the init (sd_booted(3)).
+const systemdRuns = "/run/systemd/system"
+
+// command is a call of podman that does what systemd's own units would not let
+// it do.
+func command(args []string) host.Cmd {
+	return host.Cmd{
+		Name: program, Args: append([]string{"--cgroup-manager=cgroupfs"}, args...),
+		Env: []string{"NOTIFY_SOCKET="}, Grace: 500 * time.Millisecond,
+	}
+}
+
 func podmanFrom(ctx context.Context, in io.Reader, limit time.Duration, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return host.Run(ctx, host.Cmd{
-		Name: program, Args: append([]string{"--cgroup-manager=cgroupfs"}, args...), Stdin: in,
-		Env: []string{"NOTIFY_SOCKET="}, Grace: 500 * time.Millisecond,
-	})
+	c := command(args)
+	c.Stdin = in
+	return host.Run(ctx, c)
 }
