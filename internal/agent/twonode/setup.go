@@ -78,8 +78,7 @@ func (h *Host) join(ctx context.Context, want twonode.Corosync) error {
 // off. Neither host is in somebody else's, or its step auth had refused.
 func interrupted(err error) bool {
 	words := err.Error()
-	return strings.Contains(words, "cluster configuration files have been found") &&
-		!strings.Contains(words, "services are running") && !strings.Contains(words, "services are found to be running")
+	return strings.Contains(words, "cluster configuration files have been found") && !strings.Contains(words, "found to be running")
 }
 
 // start starts the cluster on both hosts, and waits until they see each other.

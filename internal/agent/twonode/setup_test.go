@@ -64,8 +64,7 @@ func newSite(t *testing.T) *site {
 
 func (s *site) setUp(args []string) (string, error) {
 	if s.peerOnly && args[len(args)-1] != "--force" {
-		return "", errors.New("Error: cp-2: The host seems to be in a cluster already as cluster configuration files have been found on the host. " +
-			"If the host is not part of a cluster, run 'pcs cluster destroy' on host 'cp-2' to remove those configuration files")
+		return "", errors.New("Error: cp-2: The host seems to be in a cluster already as cluster configuration files have been found on the host")
 	}
 	s.files = fixture(s.t, "corosync.conf")
 	s.put(corosyncConf, s.files)
@@ -134,15 +133,17 @@ func TestASetupThatReachedThePeerOnlyIsDoneAgain(t *testing.T) {
 }
 
 func TestARunningClusterIsNeverSetUpByForce(t *testing.T) {
-	s := newSite(t)
-	s.programs["pcs cluster setup"] = func([]string) (string, error) {
-		return "", errors.New("Error: cp-2: The host seems to be in a cluster already as the following services are found to be running: 'corosync', 'pacemaker'. " +
-			"If the host is not part of a cluster, stop the services and retry\n" +
-			"Error: cp-2: The host seems to be in a cluster already as cluster configuration files have been found on the host.")
-	}
-	err := s.do(twonode.Setup)
-	if err == nil || len(s.runs) != 1 || !strings.Contains(err.Error(), "found to be running") {
-		t.Errorf("%v, ran %v", err, s.runs)
+	for _, services := range []string{"services are found to be running: 'corosync', 'pacemaker'", "service is found to be running: 'pacemaker'"} {
+		s := newSite(t)
+		s.programs["pcs cluster setup"] = func([]string) (string, error) {
+			return "", errors.New("Error: cp-2: The host seems to be in a cluster already as the following " + services +
+				". If the host is not part of a cluster, stop the services and retry\n" +
+				"Error: cp-2: The host seems to be in a cluster already as cluster configuration files have been found on the host")
+		}
+		err := s.do(twonode.Setup)
+		if err == nil || len(s.runs) != 1 || !strings.Contains(err.Error(), "found to be running") {
+			t.Errorf("%v, ran %v", err, s.runs)
+		}
 	}
 }
 
