@@ -49,7 +49,10 @@ func hints(ctx context.Context, path string, words []byte, hint func()) (err err
 			if event.Name == path && f.says(words) {
 				hint()
 			}
-		case <-w.Errors: // events were lost: there may be something new
+		case err := <-w.Errors: // events were lost: there may be something new
+			if err == nil {
+				return fmt.Errorf("follow %s: the watch has ended", path)
+			}
 			hint()
 		}
 	}
