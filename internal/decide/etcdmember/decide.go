@@ -21,6 +21,10 @@ const (
 	// FenceAfter is how long both of a pair may be without a leader because the
 	// peer's etcd is down, before Pacemaker is asked to fence it.
 	FenceAfter = 60 * time.Second
+	// LeaveSettle is how long a host that stops waits for word that its peer
+	// stops too, before it leaves: a site that is switched off as a whole keeps
+	// both copies. Statements take some 10 ms, people and scripts longer.
+	LeaveSettle = 2 * time.Second
 	// LeaveLimit is how long a leaving member waits for its removal before it
 	// stops anyway and gives its copy up.
 	LeaveLimit = 20 * time.Second

@@ -131,7 +131,9 @@ func standIn(id state.MemberID) change {
 	return func(s *state.EtcdSnapshot) { s.Local.StandIn = state.Known(id) }
 }
 
-func leaves(s *state.EtcdSnapshot) { s.Pacemaker.Leaving = true }
+func leaves(s *state.EtcdSnapshot) {
+	s.Pacemaker.Leaving, s.Pacemaker.LeavingFor = true, LeaveSettle
+}
 func damaged(s *state.EtcdSnapshot) {
 	stopped(s)
 	s.Data = state.Known(state.EtcdData{Copy: state.CopyDamaged})
@@ -209,6 +211,7 @@ func TestProtocol(t *testing.T) {
 		{"a learner whose own copy does not list it catches up", host(own(state.EtcdLearner), members(beta), peer(state.EtcdSole), peerHeads, follows, peerMembers(beta, state.EtcdMember{ID: 0xa, Name: "alpha", Learner: true})), state.EtcdWait, "follow.catch-up"},
 
 		// Graceful leave
+		{"who stops waits a moment for word that the peer stops too", host(leaves, at(func(s *state.EtcdSnapshot) { s.Pacemaker.LeavingFor = LeaveSettle - 1 })), state.EtcdWait, "leave.settle"},
 		{"who leads moves leadership first", host(leaves), state.EtcdMoveLeader, "leave.hand-over-leadership"},
 		{"then departing is written", host(leaves, follows), state.EtcdWriteRecord, "leave.depart"},
 		{"who stays writes sole when it has seen that", host(peer(state.EtcdDeparting)), state.EtcdWriteRecord, "equal.peer-departs"},

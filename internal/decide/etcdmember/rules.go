@@ -29,6 +29,11 @@ var leavingRules = []rule{
 		func(v *view) bool { return v.stopped && v.standIn() == 0 }, nil,
 	},
 	{
+		"leave.settle", "the peer can carry the cluster, and we have only begun to stop",
+		"waits a moment for word that the peer stops too: then nobody leaves", state.EtcdWait,
+		func(v *view) bool { return v.mayLeave() && v.s.Pacemaker.LeavingFor < LeaveSettle }, nil,
+	},
+	{
 		"leave.hand-over-leadership", "the peer can carry the cluster, and we lead",
 		"the peer leads before this host leaves, so that writes go on", state.EtcdMoveLeader,
 		func(v *view) bool {

@@ -16,6 +16,7 @@ const (
 	TrustUnit      = "holdfast-trust.service"
 	EtcdUnit       = "podman-etcd.service"
 	CorosyncUnit   = "corosync.service"
+	PcsdUnit       = "pcsd.service"
 )
 
 // units returns the units of a role. Runtime and kubelet wait for what
@@ -49,6 +50,7 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 func clusterUnits() []ignition.Unit {
 	return []ignition.Unit{
 		{Name: EtcdUnit, Contents: etcdUnit, Enabled: true},
+		{Name: PcsdUnit, Dropins: []ignition.Dropin{{Name: "10-holdfast.conf", Contents: pcsdDropin}}},
 		{Name: CorosyncUnit, Dropins: []ignition.Dropin{{Name: "10-holdfast.conf", Contents: corosyncDropin}}},
 	}
 }
@@ -176,6 +178,12 @@ WantedBy=multi-user.target
 const corosyncDropin = `[Unit]
 After=network-online.target
 Wants=network-online.target
+`
+
+// pcsdDropin keeps a shutdown from waiting for pcsd, which was seen not to end
+// when it is asked to; it holds nothing that an end could harm.
+const pcsdDropin = `[Service]
+TimeoutStopSec=5s
 `
 
 // trustUnit makes the site's certificates part of the host's own list, with
