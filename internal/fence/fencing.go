@@ -131,7 +131,9 @@ func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) 
 		return fencing.Reading{Reason: "unknown"}, state.EtcdFenced{}
 	}
 	power, err := f.power(ctx)
-	f.last = err
+	if err == nil || f.last == nil || ctx.Err() == nil { // a look that our own time cut short tells less than the one before
+		f.last = err
+	}
 	if err != nil {
 		return fencing.Reading{Reason: reasonOf(err)}, state.EtcdFenced{}
 	}
