@@ -23,15 +23,20 @@ func (f *fake) do(format string, args ...any) error {
 }
 
 func (f *fake) RemoveMember(_ context.Context, id state.MemberID) error { return f.do("remove %s", id) }
-func (f *fake) AddLearner(_ context.Context, url string) error          { return f.do("add %s", url) }
-func (f *fake) Promote(_ context.Context, id state.MemberID) error      { return f.do("promote %s", id) }
+
+func (f *fake) AddLearner(_ context.Context, url string) error { return f.do("add %s", url) }
+
+func (f *fake) Promote(_ context.Context, id state.MemberID) error { return f.do("promote %s", id) }
+
 func (f *fake) Mark(_ context.Context, id state.MemberID, n uint64) error {
 	return f.do("mark %s %d", id, n)
 }
+
 func (f *fake) MoveLeader(_ context.Context, id state.MemberID) error { return f.do("move to %s", id) }
 func (f *fake) Fence(context.Context) error                           { return f.do("fence") }
 func (f *fake) ConfirmOff(context.Context) error                      { return f.do("confirm off") }
 func (f *fake) GrantQuorum(context.Context) error                     { return f.do("grant quorum") }
+
 func (f *fake) Backup(context.Context) error {
 	return errors.Join(f.do("back up"), errors.New("disk full"))
 }

@@ -23,7 +23,7 @@ func Main(ctx context.Context, environ []string, s command.Streams, args []strin
 	if len(args) == 1 && isAction(args[0]) {
 		return Run(ctx, environ, s, args[0])
 	}
-	return command.Run(ctx, root(s), s, args)
+	return command.Run(ctx, root(s), s, args) //nolint:contextcheck // cobra hands it to the command
 }
 
 func root(s command.Streams) *cobra.Command {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -149,15 +150,12 @@ func unanswered(action, socket string, err error) podmanetcd.Answer {
 
 // patient asks until there is an answer, as long as settle allows.
 func patient(ctx context.Context, socket, action string, body []byte) (podmanetcd.Answer, error) {
-	until := time.Now().Add(settle)
+	until, stop := context.WithTimeout(ctx, settle)
+	defer stop()
 	for {
 		answer, err := ask(ctx, socket, action, body)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, errDown) || time.Now().After(until) {
+		if err == nil || !errors.Is(err, errDown) || host.Sleep(until, 100*time.Millisecond) != nil {
 			return answer, err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

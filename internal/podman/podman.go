@@ -93,7 +93,7 @@ func (m machine) restart(ctx context.Context, s Spec) bool {
 	if made(ctx, s) != s.Hash() {
 		return false
 	}
-	_, err := apart(ctx, "start", s.Name)
+	err := apart(ctx, "start", s.Name)
 	return err == nil && m.started(s) == nil
 }
 
@@ -121,7 +121,7 @@ func made(ctx context.Context, s Spec) string {
 // removed by force, and making it is tried once more.
 func (m machine) make(ctx context.Context, s Spec) error {
 	args := m.runArgs(s)
-	_, err := apart(ctx, args...)
+	err := apart(ctx, args...)
 	if err == nil {
 		return m.started(s)
 	}
@@ -131,7 +131,7 @@ func (m machine) make(ctx context.Context, s Spec) error {
 	for _, remove := range [][]string{{"rm", "--force", "--time", "0", s.Name}, {"rm", "--storage", s.Name}} {
 		_, _ = podman(ctx, startLimit, remove...) // the second attempt tells what matters
 	}
-	if _, again := apart(ctx, args...); again != nil {
+	if again := apart(ctx, args...); again != nil {
 		return again
 	}
 	return m.started(s)
@@ -205,9 +205,10 @@ func podman(ctx context.Context, limit time.Duration, args ...string) ([]byte, e
 // systemd is the host's init they get a scope of their own. It has no default
 // dependencies, so a shutdown does not end it before Pacemaker had the agent
 // leave in order.
-func apart(ctx context.Context, args ...string) ([]byte, error) {
+func apart(ctx context.Context, args ...string) error {
 	if _, err := os.Stat(systemdRuns); err != nil {
-		return podman(ctx, startLimit, args...)
+		_, err := podman(ctx, startLimit, args...)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -217,7 +218,8 @@ func apart(ctx context.Context, args ...string) ([]byte, error) {
 		"--description=etcd of this host", "--", c.Name,
 	}, c.Args...)
 	c.Name = "systemd-run"
-	return host.Run(ctx, c)
+	_, err := host.Run(ctx, c)
+	return err
 }
 
 // systemdRuns is there where systemd is the init (sd_booted(3)).

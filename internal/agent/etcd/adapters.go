@@ -159,7 +159,7 @@ func (p *process) awaitHeld(ctx context.Context) error {
 		if held, err := etcd.Locked(etcdpod.DataDir); err != nil || held {
 			return err
 		}
-		if s, err := podman.State(context.Background()); err == nil && !s.Running {
+		if s, err := podman.State(ctx); err == nil && !s.Running {
 			return ended()
 		}
 		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,7 +81,10 @@ func watchFiles(ctx context.Context, wake func(), dirs ...string) error {
 			return context.Cause(ctx)
 		case <-w.Events:
 			wake()
-		case <-w.Errors: // the loop looks every second anyway
+		case _, open := <-w.Errors: // the loop looks every second anyway
+			if !open {
+				return errors.New("watch evidence: inotify ended")
+			}
 		}
 	}
 }

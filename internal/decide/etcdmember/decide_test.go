@@ -134,6 +134,7 @@ func standIn(id state.MemberID) change {
 func leaves(s *state.EtcdSnapshot) {
 	s.Pacemaker.Leaving, s.Pacemaker.LeavingFor = true, LeaveSettle
 }
+
 func damaged(s *state.EtcdSnapshot) {
 	stopped(s)
 	s.Data = state.Known(state.EtcdData{Copy: state.CopyDamaged})
