@@ -132,6 +132,26 @@ exec sleep 60`
 	}
 }
 
+func TestAReportThatMixesTwoMembershipsIsAskedAgain(t *testing.T) {
+	// The first child is connected when the membership changes and tells a
+	// mixture, then nothing more; the next one tells the truth.
+	first := filepath.Join(t.TempDir(), "first")
+	script := `report() { printf 'Quorum information\nRing ID: %s\nQuorate: Yes\nNodeid Votes Name\n%s\n\n' "$1" "$2"; }
+if test -e ` + first + `; then report 1.b5 "$(printf '1 1 cp-1\n2 1 cp-2 (local)')"; else touch ` + first + `; report 1.b1 '2 1 cp-2 (local)'; fi
+exec sleep 60`
+	stop := errors.New("seen enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var last state.Membership
+	err := watch(ctx, host.Command("sh", "-c", script), func(f fact) {
+		if last = f.Value; len(last.Members) == 2 {
+			cancel(stop)
+		}
+	})
+	if !errors.Is(err, stop) || last.Ring != 0xb5<<16|1 {
+		t.Errorf("%+v, ended by %v", last, err)
+	}
+}
+
 func TestAPeersAttributeIsReadWhateverItHolds(t *testing.T) {
 	for _, c := range []struct{ out, want string }{
 		{`name="holdfast-etcd" host="cp-2" value="e30="` + "\n", "e30="},

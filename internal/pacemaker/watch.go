@@ -19,6 +19,16 @@ const retry = 500 * time.Millisecond
 // granted within one (measured with corosync 3.1.7).
 const inert = time.Second
 
+// corosync-quorumtool puts a report together from several answers, and one that
+// is made in the middle of a change was seen to mix both memberships, with no
+// report after it. So another child is asked soon after each change, some times,
+// and once in a while where nothing changes.
+const (
+	settle = 300 * time.Millisecond
+	doubts = 4
+	resync = 10 * time.Second
+)
+
 // Watch tells of the membership now and of each change, at once, until the
 // context ends; while Corosync is down the membership is unknown. Calls of
 // changed come one after the other. Quorum that was granted to a host that
@@ -60,38 +70,48 @@ type watcher struct {
 	changed func(state.Fact[state.Membership])
 	told    bool
 	last    state.Fact[state.Membership]
+	doubts  int // how often to ask again soon
 }
 
-// listen takes what one child says until it ends, or until it is time to ask
-// another one.
+// listen takes what one child says until it ends, or it is time to ask another
+// one.
 func (w *watcher) listen(ctx context.Context, tool host.Cmd) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	waiting := w.waits()
-	if waiting {
-		timed, stop := context.WithTimeoutCause(ctx, inert, errAskAgain)
-		defer stop()
-		ctx = timed
-	}
+	again := time.AfterFunc(w.period(), func() { end(errAskAgain) })
+	defer again.Stop()
 	tool.Stdout = &reader{changed: func(f state.Fact[state.Membership]) {
-		w.tell(f)
-		if w.waits() && !waiting {
-			end(errAskAgain)
+		if w.tell(f) {
+			again.Reset(w.period())
 		}
 	}}
 	_, err := host.Run(ctx, tool)
 	return err
 }
 
+// period is how long to listen to one child.
+func (w *watcher) period() time.Duration {
+	switch {
+	case w.doubts > 0:
+		w.doubts--
+		return settle
+	case w.waits():
+		return inert
+	}
+	return resync
+}
+
 // waits reports whether this host is known to wait for its peer.
 func (w *watcher) waits() bool { return w.last.Known && !w.last.Value.Quorate }
 
-func (w *watcher) tell(f state.Fact[state.Membership]) {
+// tell tells what is new, and reports whether it was.
+func (w *watcher) tell(f state.Fact[state.Membership]) bool {
 	same := f.Known == w.last.Known && f.Value.Ring == w.last.Value.Ring && f.Value.Quorate == w.last.Value.Quorate &&
 		slices.Equal(f.Value.Members, w.last.Value.Members)
 	if w.told && same {
-		return
+		return false
 	}
-	w.told, w.last = true, f
+	w.told, w.last, w.doubts = true, f, doubts
 	w.changed(f)
+	return true
 }

@@ -33,6 +33,11 @@ type Answer struct {
 // and a report of success for a dead process must not last.
 const Patience = 2 * time.Minute
 
+// Question is how long etcd is down on a host that asks for a person, before
+// its monitor says so: the answer may be on its way, and each failure counts
+// against the instance.
+const Question = 30 * time.Second
+
 // Monitor returns what a monitor says, and why where it is a failure. Waiting
 // is no failure: a restart by Pacemaker would bring nothing that the daemon
 // does not do already. A question to a person is one, so that it is seen.
@@ -42,7 +47,7 @@ func Monitor(r state.EtcdReport) (Code, string) {
 		return NotRunning, ""
 	case !state.Is(r.Snapshot.Local.Running, false):
 		return Success, ""
-	case r.Verdict.Action == state.EtcdAskHuman:
+	case r.Verdict.Action == state.EtcdAskHuman && r.Down > Question:
 		return Generic, reason(r)
 	case r.Down > Patience:
 		return Generic, fmt.Sprintf("etcd is down for %s: %s", r.Down.Round(time.Second), reason(r))

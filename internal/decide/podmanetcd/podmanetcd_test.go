@@ -78,12 +78,13 @@ func TestAMonitorFailsOnlyWhereARestartOrAPersonHelps(t *testing.T) {
 	}{
 		"it runs": {report(state.EtcdStarted, up, state.EtcdIdle, 0), Success},
 		"kubelet's etcd before the hand-over is not": {report(state.EtcdNotAsked, up, state.EtcdIdle, 0), NotRunning},
-		"it was stopped":                 {report(state.EtcdStopped, down, state.EtcdIdle, 0), NotRunning},
-		"unknown is never a failure":     {report(state.EtcdStarted, unknown, state.EtcdWait, time.Hour), Success},
-		"it waits for its peer":          {report(state.EtcdStarted, down, state.EtcdWait, time.Minute), Success},
-		"it waits for too long":          {report(state.EtcdStarted, down, state.EtcdWait, Patience+1), Generic},
-		"a person is needed":             {report(state.EtcdStarted, down, state.EtcdAskHuman, 0), Generic},
-		"a person is needed and it runs": {report(state.EtcdStarted, up, state.EtcdAskHuman, 0), Success},
+		"it was stopped":             {report(state.EtcdStopped, down, state.EtcdIdle, 0), NotRunning},
+		"unknown is never a failure": {report(state.EtcdStarted, unknown, state.EtcdWait, time.Hour), Success},
+		"it waits for its peer":      {report(state.EtcdStarted, down, state.EtcdWait, time.Minute), Success},
+		"it waits for too long":      {report(state.EtcdStarted, down, state.EtcdWait, Patience+1), Generic},
+		"a person is needed":         {report(state.EtcdStarted, down, state.EtcdAskHuman, Question+1), Generic},
+		"a person may be needed, and the host was just told to start": {report(state.EtcdStarted, down, state.EtcdAskHuman, Question), Success},
+		"a person is needed and it runs":                              {report(state.EtcdStarted, up, state.EtcdAskHuman, 0), Success},
 	} {
 		if got, reason := Monitor(c.r); got != c.want || (got == Generic) != (reason != "") {
 			t.Errorf("%s: %d %q", sentence, got, reason)
