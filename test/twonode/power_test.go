@@ -190,6 +190,7 @@ func (tr *trial) degrade() (survivor, lost string) {
 	tr.cut(lost) // its fence has switched it on again
 	tr.eventually(time.Minute, survivor+" is sole", func() error { return tr.recordIs(tr.Context(), survivor, state.EtcdSole) })
 	tr.cut(survivor)
+	tr.rebooted = true
 	tr.ended = time.Now()
 	return survivor, lost
 }
