@@ -2,6 +2,7 @@ package confirm
 
 import (
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -112,7 +113,7 @@ var table = []rule{
 		func(v *view) string {
 			return "Pacemaker fences " + v.peer + "; a person's word may take its place after " + Patience.String()
 		},
-		func(v *view) bool { return v.awaitsFence() && v.Report.Since < Patience },
+		func(v *view) bool { return v.awaitsFence() && v.waited() < Patience },
 	},
 	{
 		"two-truths", "the BMC says Off while the peer is in contact", Refuse,
@@ -206,4 +207,10 @@ func (v *view) loss() string {
 	default:
 		return "if " + v.peer + " went on without this host, every write since then is on " + v.peer + " alone, and will be lost"
 	}
+}
+
+// waited is how long a fence is awaited: the rule that awaits it may change,
+// what etcd lacks does not.
+func (v *view) waited() time.Duration {
+	return max(v.Report.Since, v.Report.Snapshot.Local.Leaderless)
 }

@@ -59,7 +59,10 @@ func ofReport(host string, r state.EtcdReport) []string {
 	if !s.Local.Leader.Known || s.Local.Leader.Value == 0 {
 		bad("etcd knows no leader")
 	}
-	if n := voters(s.Local.Members); n != 2 {
+	switch n := voters(s.Local.Members); {
+	case !s.Local.Members.Known:
+		bad("etcd does not tell its members")
+	case n != 2:
 		bad("etcd has %d voters, not 2", n)
 	}
 	if !state.Is(s.Pacemaker.Contact, true) {

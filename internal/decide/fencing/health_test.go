@@ -55,7 +55,7 @@ func TestWhatIsNotFullHealth(t *testing.T) {
 		{"knows no leader", func(r *state.EtcdReport) { r.Snapshot.Local.Leader = state.Known(state.MemberID(0)) }},
 		{"not 2", func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[1].Learner = true }},
 		{"1 voters", func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value = r.Snapshot.Local.Members.Value[:1] }},
-		{"0 voters", func(r *state.EtcdReport) { r.Snapshot.Local.Members = state.Fact[[]state.EtcdMember]{} }},
+		{"does not tell its members", func(r *state.EtcdReport) { r.Snapshot.Local.Members = state.Fact[[]state.EtcdMember]{} }},
 		{"no contact", func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Contact = state.Known(false) }},
 		{"disk is slow", func(r *state.EtcdReport) { r.Problem = "disk is slow" }},
 	}
