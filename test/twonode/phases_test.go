@@ -202,6 +202,9 @@ func (tr *trial) measure() {
 		return
 	}
 	survivor := tr.survivor
+	if list, err := tr.fences(tr.Context(), tr.began); err == nil {
+		tr.result.Fences = len(list)
+	}
 	tr.result.EtcdGap = gapOf(tr.rec, "", tr.at)
 	tr.result.APIGap = gapOf(tr.apiRec, "", tr.at)
 	tr.result.EtcdBack = backAfter(tr.rec, survivor, tr.at)
