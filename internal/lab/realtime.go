@@ -28,20 +28,32 @@ func grantRealtime(pid int) error {
 	if err != nil {
 		return err
 	}
-	own := cpuGroup(string(groups))
-	if own == "" || own == "/" {
+	all, own := containerGroup(cpuGroup(string(groups)))
+	if own == "" {
 		return nil
 	}
-	dir := filepath.Join(cpuHierarchy, own)
 	for _, grant := range []struct {
 		dir    string
 		budget int
-	}{{filepath.Dir(dir), realtimeOfAll}, {dir, realtimeOfHost}} {
-		if err := grantBudget(filepath.Join(grant.dir, "cpu.rt_runtime_us"), grant.budget); err != nil {
+	}{{all, realtimeOfAll}, {own, realtimeOfHost}} {
+		if err := grantBudget(filepath.Join(cpuHierarchy, grant.dir, "cpu.rt_runtime_us"), grant.budget); err != nil {
 			return fmt.Errorf("real-time budget: %w", err)
 		}
 	}
 	return nil
+}
+
+// containerGroup returns the group that holds all of podman's containers, and
+// that of the container in which a process of the group is. A host's init may
+// have made groups of its own below it already.
+func containerGroup(group string) (all, own string) {
+	parts := strings.Split(group, "/")
+	for i, part := range parts {
+		if strings.HasPrefix(part, "libpod-") {
+			return strings.Join(parts[:i], "/"), strings.Join(parts[:i+1], "/")
+		}
+	}
+	return "", ""
 }
 
 // grantBudget raises a group's budget; more than is wanted is left.

@@ -19,6 +19,19 @@ func TestTheCPUGroupIsThatOfTheCPUController(t *testing.T) {
 	}
 }
 
+func TestTheBudgetIsThatOfTheContainerNotOfItsInit(t *testing.T) {
+	for group, want := range map[string][2]string{
+		"/libpod_parent/libpod-1a/init.scope": {"/libpod_parent", "/libpod_parent/libpod-1a"},
+		"/libpod_parent/libpod-1a":            {"/libpod_parent", "/libpod_parent/libpod-1a"},
+		"/user.slice":                         {"", ""},
+		"":                                    {"", ""},
+	} {
+		if all, own := containerGroup(group); all != want[0] || own != want[1] {
+			t.Errorf("%q: got %q and %q, want %q", group, all, own, want)
+		}
+	}
+}
+
 func TestABudgetIsRaisedAndNeverLowered(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "budget")
 	if err := grantBudget(file, 5); err != nil {
