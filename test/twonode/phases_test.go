@@ -126,6 +126,9 @@ func (tr *trial) takeOver(survivor string) {
 	m.Decided = tr.sampler.first(survivor, tr.at, func(d decision) bool { return d.record.Leads() })
 	m.Etcd = backAt(tr.rec, survivor, tr.at)
 	m.API = backAt(tr.apiRec, survivor, tr.at)
+	if !m.API.IsZero() && m.API.Before(m.Etcd) {
+		m.Etcd = m.API // a write of the API is one of etcd, which our own clients had not come to
+	}
 	tr.result.Split(m)
 }
 

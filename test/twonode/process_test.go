@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // busyGap is what a busy machine may cost where nothing should be noticed.
@@ -141,5 +142,21 @@ func TestTheAgentsProcessDies(t *testing.T) {
 		tr.healthyAgain()
 		tr.sameProcess(host)
 		tr.fenced(0)
+	})
+}
+
+func TestEtcdDiskReplaced(t *testing.T) {
+	scenario(t, "etcd's disk replaced, with its record", 1, func(tr *trial) {
+		host := tr.other(tr.leads)
+		tr.survivor = tr.other(host)
+		tr.fault(lab.Fault{Kind: lab.FaultEtcdDamage, Host: host, Part: "disk"})
+		_ = tr.power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"}) // it may have ended by itself
+		// What the lost disk said nobody knows: it may have been the newer copy.
+		r := tr.says(tr.survivor, 2*time.Minute, state.EtcdAskHuman)
+		tr.Logf("it says: %s; %s", r.Verdict.Reason, r.Verdict.Next)
+		tr.confirm(tr.survivor)
+		tr.writable(tr.survivor, backWithin)
+		tr.healthyAgain()
+		tr.sameProcess(tr.survivor)
 	})
 }
