@@ -78,6 +78,17 @@ func Everyone(ctx context.Context, name string) (map[string]string, error) {
 	return values, nil
 }
 
+// Stopping reports whether Pacemaker of a node has been told to stop, as at a
+// shutdown of its host, which it says before it stops anything.
+func Stopping(ctx context.Context, node string) (bool, error) {
+	out, err := attrd(ctx, "--name", "shutdown", "--query", "--node", node)
+	if err != nil && !slices.Contains(noSuchAttribute, host.ExitCode(err)) {
+		return false, fmt.Errorf("ask whether Pacemaker of %s stops: %w", node, err)
+	}
+	value, err := attributeValue(string(out), node)
+	return value != "" && value != "0", err
+}
+
 // attributeLine reads `name="N" host="cp-1" value="V"`; both are empty where the
 // line is none.
 func attributeLine(line string) (node, value string) {

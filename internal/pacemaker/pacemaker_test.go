@@ -206,3 +206,21 @@ func TestNoAttributeIsNoErrorAndNoAnswerIsOne(t *testing.T) {
 		t.Error("a daemon that does not answer was taken for a node without the attribute")
 	}
 }
+
+func TestANodeSaysThatItStopsBeforeItDoes(t *testing.T) {
+	for answer, want := range map[string]bool{
+		`echo 'name="shutdown" host="cp-2" value="1795174076"'`: true,
+		`echo 'name="shutdown" host="cp-2" value="0"'`:          false,
+		`echo 'name="shutdown" host="cp-2" value=""'`:           false,
+		`exit 105`: false,
+	} {
+		tools(t, "attrd_updater", answer)
+		if got, err := Stopping(t.Context(), "cp-2"); got != want || err != nil {
+			t.Errorf("%s: %t, %v", answer, got, err)
+		}
+	}
+	tools(t, "attrd_updater", "exit 1")
+	if _, err := Stopping(t.Context(), "cp-2"); err == nil {
+		t.Error("no answer is not no")
+	}
+}

@@ -184,6 +184,21 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		return state.EtcdStatement{}, false, fmt.Errorf("statement of %s: %w", peer, err)
 	}
+	if err := st.addStopping(ctx, peer, &got); err != nil {
+		return state.EtcdStatement{}, false, err
+	}
 	st.at, st.ring, st.last, st.found = time.Now(), ring, got, true
 	return got, true, nil
+}
+
+// addStopping makes a peer that is told to shut down one that leaves, while
+// this host leaves: Pacemaker stops one host's etcd seconds after the other's,
+// and says of both at once that they will stop.
+func (st *statements) addStopping(ctx context.Context, peer string, got *state.EtcdStatement) error {
+	if st.keeper.Wish().Wish != state.EtcdStopped || got.Leaving {
+		return nil
+	}
+	stopping, err := pacemaker.Stopping(ctx, peer)
+	got.Leaving = stopping
+	return err
 }
