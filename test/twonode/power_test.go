@@ -259,8 +259,10 @@ func TestMainsOfOneHostAreLost(t *testing.T) {
 // confirm says on a host that its peer is off, with whatever it asks for.
 func (tr *trial) confirm(host string) {
 	tr.Helper()
-	const command = "holdfast quorum confirm --by test --reason 'the mains are lost, seen with my own eyes' "
-	var dry struct{ Decision struct{ Need, Reason, Phrase string } }
+	command := "holdfast quorum confirm --by test --reason 'the mains are lost, seen with my own eyes' "
+	var dry struct {
+		Decision struct{ Need, Reason, Phrase string }
+	}
 	tr.eventually(3*time.Minute, "a person's word counts", func() error {
 		// Other exit codes than 0 say what is needed.
 		if err := json.Unmarshal([]byte(tr.on(host, command+"--dry-run -o json 2>/dev/null; true")), &dry); err != nil {
