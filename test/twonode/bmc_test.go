@@ -29,7 +29,7 @@ func TestBMCThatCannotProve(t *testing.T) {
 			tr.sameProcess(tr.survivor)
 			tr.comesBack(lost)
 			tr.healthyAgain()
-			tr.fenced(1)
+			tr.proven(1)
 		})
 	}
 }
@@ -45,13 +45,15 @@ func TestBMCThatDoesNotAct(t *testing.T) {
 			lost := "cp-2"
 			tr.survivor = tr.other(lost)
 			tr.quirk(lost, q.quirk, q.value)
-			tr.fault(lab.Fault{Kind: lab.FaultProcessStop, Host: lost, Process: "corosync"})
+			tr.hang(lost)
 			tr.waits(tr.survivor, 60*time.Second)
 			tr.blames(tr.survivor, "BMC")
 			tr.mend(lost, lab.FaultBMC)
 			tr.writable(tr.survivor, 4*time.Minute)
 			tr.sameProcess(tr.survivor)
+			tr.comesBack(lost)
 			tr.healthyAgain()
+			tr.proven(1)
 			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
 				tr.Error(err)
 			}
@@ -64,34 +66,45 @@ func TestBMCThatDoesNotAct(t *testing.T) {
 func TestBMCThatIsSlow(t *testing.T) {
 	for _, q := range []struct {
 		name, quirk, value string
-		fault              lab.Fault
+		cut                bool // else the host hangs, and lives
 	}{
-		{"30 s to cut the power", "slow-off", "30s", lab.Fault{Kind: lab.FaultProcessStop, Host: "cp-2", Process: "corosync"}},
-		{"5 s for each answer", "delay", "5s", lab.Fault{Kind: lab.FaultPowerCut, Host: "cp-2"}},
-		{"409 where the host is off already", "conflict-when-off", "", lab.Fault{Kind: lab.FaultPowerCut, Host: "cp-2"}},
-		{"409 where the host is on already", "conflict-when-on", "", lab.Fault{Kind: lab.FaultPowerCut, Host: "cp-2"}},
-		{"500, and acts", "error-yet-acts", "", lab.Fault{Kind: lab.FaultProcessStop, Host: "cp-2", Process: "corosync"}},
+		{"30 s to cut the power", "slow-off", "30s", false},
+		{"5 s for each answer", "delay", "5s", true},
+		{"409 where the host is off already", "conflict-when-off", "", true},
+		{"409 where the host is on already", "conflict-when-on", "", true},
+		{"500, and acts", "error-yet-acts", "", false},
 	} {
 		scenario(t, "BMC: "+q.name, 1, func(tr *trial) {
 			lost := "cp-2"
 			tr.survivor = tr.other(lost)
 			tr.quirk(lost, q.quirk, q.value)
-			tr.fault(q.fault)
+			if q.cut {
+				tr.fault(lab.Fault{Kind: lab.FaultPowerCut, Host: lost})
+			} else {
+				tr.hang(lost)
+			}
 			tr.writable(tr.survivor, 4*time.Minute)
 			tr.takeOver(tr.survivor)
 			tr.sameProcess(tr.survivor)
 			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: lost, Kind: lab.FaultBMC}); err != nil {
 				tr.Fatal(err)
 			}
-			if q.fault.Kind == lab.FaultPowerCut {
-				tr.comesBack(lost)
-			}
+			tr.comesBack(lost)
 			tr.healthyAgain()
-			tr.fenced(1)
+			tr.proven(1)
 			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
 				tr.Error(err)
 			}
 		})
+	}
+}
+
+// hang stops what a hung host would no longer run, so that it lives and says
+// nothing, to its peer or to clients.
+func (tr *trial) hang(host string) {
+	tr.Helper()
+	for _, process := range []string{"podman-etcd", "corosync", "etcd", "kube-apiserver"} {
+		tr.fault(lab.Fault{Kind: lab.FaultProcessStop, Host: host, Process: process})
 	}
 }
 
