@@ -210,6 +210,7 @@ func (tr *trial) measure() {
 	}
 	tr.result.EtcdGap = gapOf(tr.rec, "", tr.at)
 	tr.result.APIGap = gapOf(tr.apiRec, "", tr.at)
+	tr.result.VIPGap = gapOf(tr.apiRec, apiVIP, tr.at)
 	tr.result.EtcdBack = backAfter(tr.rec, survivor, tr.at)
 	tr.result.APIBack = backAfter(tr.apiRec, survivor, tr.at)
 	tr.result.VIPBack = backAfter(tr.apiRec, apiVIP, tr.at)

@@ -39,9 +39,11 @@ type Trial struct {
 	EtcdBack *Seconds `json:"etcdBack,omitempty"`
 	APIBack  *Seconds `json:"apiBack,omitempty"`
 	VIPBack  *Seconds `json:"vipBack,omitempty"`
-	// EtcdGap and APIGap are the longest times without any acknowledged write.
+	// EtcdGap and APIGap are the longest times without any acknowledged write,
+	// VIPGap the one without any through the virtual address.
 	EtcdGap *Seconds `json:"etcdGap,omitempty"`
 	APIGap  *Seconds `json:"apiGap,omitempty"`
+	VIPGap  *Seconds `json:"vipGap,omitempty"`
 	// Voters is from the fault, or from its end where somebody had to end it,
 	// until there were two voters again.
 	Voters *Seconds `json:"voters,omitempty"`
@@ -112,6 +114,8 @@ var columns = []column{
 	{"etcd writes back", func(t Trial) *Seconds { return t.EtcdBack }},
 	{"API writes back", func(t Trial) *Seconds { return t.APIBack }},
 	{"at the VIP", func(t Trial) *Seconds { return t.VIPBack }},
+	{"longest gap of etcd", func(t Trial) *Seconds { return t.EtcdGap }},
+	{"of the VIP", func(t Trial) *Seconds { return t.VIPGap }},
 	{"two voters", func(t Trial) *Seconds { return t.Voters }},
 }
 

@@ -16,8 +16,8 @@ func TestTheTableHoldsWhatWasMeasured(t *testing.T) {
 	list = append(list, Trial{Scenario: "etcd killed", EtcdBack: new(Seconds(0.42))})
 	got := Table(list)
 	for _, want := range []string{
-		"| power cut | 10 | 1 | 5.0 / 9.0 / 10.0 | – | – | – |\n",
-		"| etcd killed | 1 | 0 | 0.4 | – | – | – |\n",
+		"| power cut | 10 | 1 | 5.0 / 9.0 / 10.0 | – | – | – | – | – |\n",
+		"| etcd killed | 1 | 0 | 0.4 | – | – | – | – | – |\n",
 		"| power cut | 1 | 2.0 / 2.0 | – | – | – | – |\n",
 	} {
 		if !strings.Contains(got, want) {
