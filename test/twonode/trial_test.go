@@ -261,9 +261,11 @@ func (tr *trial) endLoads() {
 	}
 }
 
-// relisted is how long etcd must have been without a leader for an API server
-// that lives on to begin its own watch of etcd anew, with no memory of before.
-const relisted = 10 * time.Second
+// relisted is how long nobody must have been able to write for an API server
+// that lives on to begin its own watches of etcd anew, with no memory of before:
+// it asks for watches that need a leader, and etcd ends those after three
+// election timeouts (1 s) without one. It says so to its clients, who list anew.
+const relisted = 3 * time.Second
 
 // noChangeMissed checks that a watch through the survivor's API server saw
 // every change.
