@@ -140,6 +140,14 @@ func damaged(s *state.EtcdSnapshot) {
 	s.Data = state.Known(state.EtcdData{Copy: state.CopyDamaged})
 }
 
+// blank is a peer whose disk was replaced.
+func blank(s *state.EtcdSnapshot) {
+	s.Statement.Value.Record = state.EtcdRecord{State: state.EtcdNone}
+	s.Statement.Value.Data = state.Known(state.EtcdData{Copy: state.CopyNone})
+}
+
+func unheard(s *state.EtcdSnapshot) { s.Proofs.Heard = "" }
+
 func at(f func(*state.EtcdSnapshot)) change { return f }
 
 var (
@@ -274,6 +282,9 @@ func TestProtocol(t *testing.T) {
 		{"only where that cannot work it yields", host(damaged), state.EtcdWriteRecord, "equal.lost-copy-yield"},
 		{"the peer yielded: the take-over is recorded", host(noLeader, peer(state.EtcdDeparting), peerStopped, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Yields = 0xb }), own(state.EtcdPair)), state.EtcdWriteRecord, "equal.take-over"},
 		{"who meant to leave goes on when its peer yields", host(own(state.EtcdDeparting), noLeader, peer(state.EtcdDeparting), peerStopped, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Yields = 0xb })), state.EtcdWriteRecord, "equal.take-over"},
+		{"the peer's disk was replaced: who heard it in this boot goes on", host(noLeader, peer(state.EtcdNone), peerStopped, blank), state.EtcdWriteRecord, "equal.take-over"},
+		{"who has not heard it asks", host(noLeader, peer(state.EtcdNone), peerStopped, blank, unheard), state.EtcdAskHuman, "equal.peer-lost"},
+		{"a peer that holds a copy and lost its record is another matter", host(noLeader, peer(state.EtcdNone), peerStopped), state.EtcdIdle, "equal.idle"},
 		{"both damaged: waits", host(damaged, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Data.Value.Copy = state.CopyDamaged })), state.EtcdWait, "equal.unusable-wait"},
 		{"the peer's etcd is down: its restart is awaited", host(peerStopped, leaderless(10*time.Second)), state.EtcdIdle, "equal.idle"},
 		{"for a bounded time, then it is fenced", host(peerStopped, leaderless(FenceAfter+1)), state.EtcdAskFence, "equal.fence"},

@@ -82,7 +82,9 @@ var equalRules = []rule{
 	{
 		"equal.peer-lost", "the peer has neither record nor data",
 		"the peer has no data: its missing disk may have been the survivor's", state.EtcdAskHuman,
-		func(v *view) bool { return v.peerIn(state.EtcdNone) && !v.running }, confirmCommand,
+		func(v *view) bool {
+			return v.peerIn(state.EtcdNone) && !v.running || v.peerBlank() && v.leaderless() && !v.mayGoOn()
+		}, confirmCommand,
 	},
 	{
 		"equal.start", "our copy lists us", "both are there and neither went on alone: etcd is started plainly and Raft resolves the rest", state.EtcdStart,

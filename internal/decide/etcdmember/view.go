@@ -162,11 +162,14 @@ func (v *view) yielded() bool {
 }
 
 // renounced reports whether the peer holds another member id than the one that
-// the membership lists.
+// the membership lists, or holds nothing at all: its disk was replaced.
 func (v *view) renounced() bool {
 	return v.said && v.otherVoter() && v.peerStops() && v.peer.Record.Member != v.other.ID &&
-		v.peer.Record.State == state.EtcdLearner
+		(v.peerIn(state.EtcdLearner) || v.peerBlank())
 }
+
+// peerBlank reports whether the peer has neither record nor copy.
+func (v *view) peerBlank() bool { return v.peerIn(state.EtcdNone) && v.peerCopyIs(state.CopyNone) }
 
 // answered reports whether the peer spoke after it had read the own record as
 // it is now.
