@@ -138,6 +138,10 @@ func Config(instances []Instance) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// Who holds a VIP says so every 2 s: in a split both do, the one that is fenced
+// may have been the last to say so, and clients would go on asking it (16 s were
+// seen in the lab).
+
 // CheckCommand asks the host's own API server whether it can serve; --max-time
 // is below the check's interval.
 const CheckCommand = "/usr/bin/curl --silent --fail --insecure --max-time 0.9 --output /dev/null https://localhost:6443/readyz"
@@ -148,7 +152,7 @@ global_defs {
     script_user root
     max_auto_priority -1
     vrrp_version 3
-    vrrp_garp_master_refresh 60
+    vrrp_garp_master_refresh 2
     vrrp_garp_master_delay 1
 }
 
