@@ -138,14 +138,13 @@ func Config(instances []Instance) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Who holds a VIP says so every 2 s: in a split both do, the one that is fenced
-// may have been the last to say so, and clients would go on asking it (16 s were
-// seen in the lab).
-
 // CheckCommand asks the host's own API server whether it can serve; --max-time
 // is below the check's interval.
 const CheckCommand = "/usr/bin/curl --silent --fail --insecure --max-time 0.9 --output /dev/null https://localhost:6443/readyz"
 
+// configTemplate is the whole file. Who holds a VIP says so every 2 s: in a split
+// both hosts hold it, the one that is then fenced may have been the last to say
+// so, and clients would go on asking it (16 s were seen in the lab).
 var configTemplate = template.Must(template.New("keepalived.conf").Parse(`# Written by holdfast-agent; changes are overwritten.
 global_defs {
     enable_script_security
