@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // busyGap is what a busy machine may cost where nothing should be noticed.
@@ -151,12 +150,9 @@ func TestEtcdDiskReplaced(t *testing.T) {
 		tr.survivor = tr.other(host)
 		tr.fault(lab.Fault{Kind: lab.FaultEtcdDamage, Host: host, Part: "disk"})
 		_ = tr.power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"}) // it may have ended by itself
-		// What the lost disk said nobody knows: it may have been the newer copy.
-		r := tr.says(host, 2*time.Minute, state.EtcdAskHuman)
-		tr.Logf("it says: %s; %s", r.Verdict.Reason, r.Verdict.Next)
-		tr.on(tr.survivor, "stonith_admin --reboot "+host+" --timeout=120") // a person's word
 		tr.writable(tr.survivor, backWithin)
 		tr.healthyAgain()
 		tr.sameProcess(tr.survivor)
+		tr.fenced(0)
 	})
 }
