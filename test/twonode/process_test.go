@@ -40,6 +40,10 @@ func TestKubelet(t *testing.T) {
 		tr.sameProcess(host)
 		tr.ended = time.Now()
 		tr.on(host, "mv /var/lib/kubelet/config.yaml.away /var/lib/kubelet/config.yaml")
+		tr.eventually(wholeWithin, "kubelet runs and stays", func() error {
+			_, err := tr.sh(tr.Context(), host, "systemctl is-active kubelet && curl -fsS --max-time 2 http://127.0.0.1:10248/healthz")
+			return err
+		})
 		tr.healthyAgain()
 		tr.sameProcess(host)
 		tr.fenced(0)
