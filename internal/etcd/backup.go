@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast/holdfast/internal/host"
 )
 
@@ -80,11 +78,11 @@ func measure(dir string) (files []string, size int64, err error) {
 
 // room returns an error unless a backup fits twice: etcd needs the disk more.
 func room(dir string, size int64) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("ask for the room in %s: %w", dir, err)
+	free, err := host.FreeSpace(dir)
+	if err != nil {
+		return err
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < 2*size {
+	if int64(free) < 2*size { //nolint:gosec // no file system is larger
 		return fmt.Errorf("skipped: %d bytes are free in %s, want %d", free, dir, 2*size)
 	}
 	return nil

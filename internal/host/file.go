@@ -111,3 +111,13 @@ func sameFile(path string, want state.File) bool {
 	have, err := os.ReadFile(path)
 	return err == nil && bytes.Equal(have, want.Data)
 }
+
+// FreeSpace is what root may still write to the file system that holds dir, in
+// bytes.
+func FreeSpace(dir string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", dir, err)
+	}
+	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block has a size
+}

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcd"
@@ -125,20 +123,11 @@ func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
 	if err != nil || d.Copy != state.CopyWhole {
 		return d, err
 	}
-	free, err := freeSpace(etcdpod.DataDir)
+	free, err := host.FreeSpace(etcdpod.DataDir)
 	if err == nil && p.starts.Hopeless(free) {
 		d.Copy = state.CopyDamaged
 	}
 	return d, err
-}
-
-// freeSpace is what root may still write to a folder's file system, in bytes.
-func freeSpace(dir string) (uint64, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return 0, fmt.Errorf("free space of %s: %w", dir, err)
-	}
-	return fs.Bavail * uint64(fs.Bsize), nil //nolint:gosec // a block has a size
 }
 
 // settle prepares a copy for a plain start; a learner that joins has none yet.
@@ -170,7 +159,7 @@ func (p *process) awaitHeld(ctx context.Context) error {
 
 // ended says why etcd may have ended as soon as it was started.
 func ended() error {
-	if free, err := freeSpace(etcdpod.DataDir); err == nil && free < etcdhealth.LeastSpace {
+	if free, err := host.FreeSpace(etcdpod.DataDir); err == nil && free < etcdhealth.LeastSpace {
 		return fmt.Errorf("etcd ended as soon as it was started: %d MiB are free on the disk of %s; make room", free>>20, etcdpod.DataDir)
 	}
 	return errors.New("etcd ended as soon as it was started; see: podman logs etcd")
