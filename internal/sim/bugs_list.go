@@ -136,7 +136,7 @@ var historic = []Bug{
 		verdict: func(w *world, i int, s *state.EtcdSnapshot, v *state.EtcdVerdict) { revisionWins(w, i, s, v) },
 	},
 	{
-		Name: "standalone-joins", Seed: 1, What: "a standalone voter that restarts before its peer is back joins as a learner", Origin: "OCPBUGS-77946",
+		Name: "standalone-joins", Seed: 67, What: "a standalone voter that restarts before its peer is back joins as a learner", Origin: "OCPBUGS-77946",
 		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 			if s.Record.Value.State == state.EtcdSole && v.Rule == "lead.start" {
 				r := s.Record.Value
@@ -162,7 +162,7 @@ var historic = []Bug{
 		verdict: forbid("equal.start", "lead.start", "gone.sole-restarts", "take-over.start"),
 	},
 	{
-		Name: "learner-lost", Seed: 1, What: "the reply to member add is lost and the learner is never used", Origin: "OCPBUGS-76278",
+		Name: "learner-lost", Seed: 4, What: "the reply to member add is lost and the learner is never used", Origin: "OCPBUGS-76278",
 		verdict: forbid("follow.accept"),
 	},
 	{
@@ -180,7 +180,7 @@ var historic = []Bug{
 		},
 	},
 	{Name: "request-is-off", Seed: 127, What: "a fence counts once the BMC accepted the request", Origin: "fence-agents #253", trustsRequest: true},
-	{Name: "lying-bmc", Seed: 104, What: "a BMC says Off while its host runs", Origin: "what the protocol cannot survive", liar: true},
+	{Name: "lying-bmc", Seed: 127, What: "a BMC says Off while its host runs", Origin: "what the protocol cannot survive", liar: true},
 }
 
 func claimPeer(s *state.EtcdSnapshot, from, to state.EtcdState) {

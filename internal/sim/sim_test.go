@@ -2,6 +2,7 @@ package sim
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -76,8 +77,9 @@ func TestTheTrackRecordListsEveryBug(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range Bugs {
-		if !strings.Contains(string(record), "`"+b.Name+"`") {
-			t.Errorf("docs/TRACK-RECORD.md does not tell of %s: %s", b.Name, b.What)
+		replay := fmt.Sprintf("`-bug %s -replay %d`", b.Name, b.Seed)
+		if !strings.Contains(string(record), replay) {
+			t.Errorf("docs/TRACK-RECORD.md does not tell of %s: %s (%s)", replay, b.What, b.Origin)
 		}
 	}
 }

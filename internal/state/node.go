@@ -17,6 +17,8 @@ const (
 type Node struct {
 	Name   string
 	Labels map[string]string
+	// Annotations are Holdfast's own: their names begin with AnnotationDomain.
+	Annotations map[string]string
 	// Addresses are the internal addresses in the API's order.
 	Addresses []netip.Addr
 	// Ready is false too where the API does not know.

@@ -25,6 +25,11 @@ const (
 	// stops too, before it leaves: a site that is switched off as a whole keeps
 	// both copies. Statements take some 10 ms, people and scripts longer.
 	LeaveSettle = 2 * time.Second
+	// LeaveLook is how long a host that stops looks again where it does not know
+	// for the moment whether its peer can carry the cluster. On a busy host etcd
+	// was late with one answer, the host stopped without leaving, and its peer
+	// could not write until it was back (48 s, measured in the lab).
+	LeaveLook = 8 * time.Second
 	// LeaveLimit is how long a leaving member waits for its removal before it
 	// stops anyway and gives its copy up.
 	LeaveLimit = 20 * time.Second

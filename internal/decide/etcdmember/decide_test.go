@@ -236,6 +236,11 @@ func TestProtocol(t *testing.T) {
 			s.Statement.Value.SeenSeq = 0
 		})), state.EtcdWait, "lead.unproved"},
 		{"did not leave after all: voter until a new marker", host(own(state.EtcdDeparting)), state.EtcdWriteRecord, "equal.stay"},
+		{"who does not know its members for the moment looks again", host(leaves, at(func(s *state.EtcdSnapshot) { s.Local.Members = state.Fact[[]state.EtcdMember]{} })), state.EtcdWait, "leave.look-again"},
+		{"who does not know who leads looks again", host(leaves, noLeader), state.EtcdWait, "leave.look-again"},
+		{"who has not heard of the peer in this membership looks again", host(leaves, follows, at(func(s *state.EtcdSnapshot) { s.Statement = state.Fact[state.EtcdStatement]{} })), state.EtcdWait, "leave.look-again"},
+		{"and not for ever either", host(leaves, noLeader, at(func(s *state.EtcdSnapshot) { s.Pacemaker.LeavingFor = LeaveLook + 1 })), state.EtcdStop, "leave.stop"},
+		{"a peer that stops too is not waited for", host(leaves, noLeader, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Leaving = true })), state.EtcdStop, "leave.stop"},
 		{"a survivor never leaves", host(leaves, own(state.EtcdSole)), state.EtcdStop, "leave.stop"},
 
 		// Both stop

@@ -10,6 +10,20 @@ func (v *view) mayLeave() bool {
 		(v.in(state.EtcdPair) && v.peerIn(state.EtcdPair, state.EtcdSole) || v.in(state.EtcdVoter) && v.peerIn(state.EtcdSole))
 }
 
+// mightLeave reports whether nothing that is known speaks against leaving, and
+// something that speaks for it is unknown.
+func (v *view) mightLeave() bool {
+	switch {
+	case !v.known || !v.contact || !v.running || !v.in(state.EtcdPair, state.EtcdVoter):
+		return false
+	case !v.said || v.peer.Leaving:
+		return !v.said
+	case v.mayLeave():
+		return !v.s.Local.Leader.Known || v.leaderless()
+	}
+	return !v.membersKnown || !v.peer.Running.Known
+}
+
 // mayYield reports whether the peer holds everything and has read that this
 // host departs: from then on the peer never departs itself, so that two hosts
 // that leave at once cannot both give their copies up.
@@ -53,6 +67,11 @@ var leavingRules = []rule{
 		func(v *view) bool {
 			return v.in(state.EtcdDeparting) && v.stillLeaves() && v.s.Pacemaker.LeavingFor <= LeaveLimit
 		}, nil,
+	},
+	{
+		"leave.look-again", "the peer is there and does not stop, and for the moment it is unknown whether it can carry the cluster, or who leads",
+		"looks again before it stops without leaving: a peer that is left with half of the votes cannot write", state.EtcdWait,
+		func(v *view) bool { return v.mightLeave() && v.s.Pacemaker.LeavingFor <= LeaveLook }, nil,
 	},
 	{
 		"leave.stop", "all else",

@@ -141,6 +141,10 @@ func (v *view) confirmed() bool {
 		h.Value.Boot == v.s.Boot && h.Value.Boot != "" && h.Value.At > v.s.Pacemaker.Joined
 }
 
+// Confirmed reports whether a person's word that the peer is off stands: of this
+// boot, and the peer has not joined since.
+func Confirmed(s state.EtcdSnapshot) bool { return look(&s).confirmed() }
+
 func (v *view) forcing() bool { return v.confirmed() && v.s.Proofs.Human.Value.Force }
 
 // heard reports whether the peer itself said in this boot that it had not gone
