@@ -3,61 +3,226 @@
 package nodeaddress
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Address is one address that the host has.
-type Address struct {
-	Interface string
-	// Index is the kernel's number of the interface.
-	Index  int
-	Prefix netip.Prefix
-	// Usable is false for an address that the kernel still checks (tentative),
-	// has found taken, or is phasing out (deprecated).
-	Usable bool
+type Address = state.HostAddress
+
+// Input is what the choice is made from.
+type Input struct {
+	Addresses []Address
+	Routes    []state.HostRoute
+	// Networks are those of the site's machines, and their families those that
+	// a host must have; empty, any will do.
+	Networks []netip.Prefix
+	// VIPs are the site's virtual IPs, those of the API first.
+	VIPs []netip.Addr
+	// ManagedVIPs is true where hosts hold the VIPs, so that one which is not
+	// on their link is a remote worker.
+	ManagedVIPs bool
+	// Hint is an address of the network that a person wants to be chosen.
+	Hint netip.Addr
+	// Previous is what was chosen before, also in an earlier boot.
+	Previous Choice
 }
 
 // Choice is a host's own addresses.
 type Choice struct {
 	// Addresses holds one of each wanted family, in the site's order.
-	Addresses []netip.Addr
+	Addresses []netip.Addr `json:"addresses"`
 	// Interface carries the first of them.
-	Interface string
+	Interface string `json:"interface"`
+	// Remote is true for a worker outside the networks of the VIPs: it can hold
+	// none.
+	Remote bool `json:"remote,omitempty"`
+	// Reason is why the first address was chosen.
+	Reason string `json:"reason,omitempty"`
 }
 
-// Choose picks one address of each family of the machine networks: usable,
-// inside a machine network, no VIP. Of several the one on the interface with
-// the lowest number wins, then the lowest address, so that the order in which
-// the kernel lists them does not matter. The error says which family has no
-// address yet and what was seen.
+// Of is the input that a view of the network gives: what the view calls the
+// host's addresses was chosen before.
+func Of(v state.NetworkView) Input {
+	return Input{
+		Addresses: v.Addresses, Routes: v.Routes, Networks: v.Settings.MachineNetworks, VIPs: v.Settings.VIPs(),
+		ManagedVIPs: v.Settings.ManagedVIPs, Previous: Choice{Addresses: v.Host.Addresses, Interface: v.Host.Interface},
+	}
+}
+
+// Same reports whether two choices are the same, for whatever reason.
+func (c Choice) Same(o Choice) bool {
+	return slices.Equal(c.Addresses, o.Addresses) && c.Interface == o.Interface && c.Remote == o.Remote
+}
+
+// Choose is Decide for a host whose routes and past are unknown.
 func Choose(have []Address, networks []netip.Prefix, vips []netip.Addr) (Choice, error) {
-	candidates := slices.Clone(have)
-	slices.SortFunc(candidates, func(a, b Address) int {
-		return cmp.Or(cmp.Compare(a.Index, b.Index), a.Prefix.Addr().Compare(b.Prefix.Addr()))
-	})
-	var choice Choice
-	for _, want6 := range families(networks) {
-		found := slices.IndexFunc(candidates, func(a Address) bool {
-			return a.Prefix.Addr().Is6() == want6 && eligible(a, networks, vips)
-		})
-		if found < 0 {
-			return Choice{}, fmt.Errorf("no usable %s address inside the machine networks %s; this host has %s",
-				familyName(want6), join(networks), describe(have))
+	return Decide(Input{Addresses: have, Networks: networks, VIPs: vips})
+}
+
+// Decide picks the host's own addresses. What was chosen before stays while
+// the host has it, on whichever interface. Otherwise the first address is the
+// one whose network holds the hint, then the one whose network holds a VIP,
+// then the best inside the machine networks; the address of the other family
+// is on the same link if there is one. The order in which the kernel lists
+// things never matters. The error says which family has no address yet and
+// what was seen.
+func Decide(in Input) (Choice, error) {
+	p := newPicker(in)
+	anchor, reason, found := p.anchor()
+	if !found {
+		return Choice{}, p.missing(p.primary())
+	}
+	choice := Choice{Interface: anchor.Interface, Reason: reason, Remote: p.remote()}
+	for _, want6 := range p.families(anchor) {
+		a, found := p.of(want6, anchor)
+		switch {
+		case found:
+			choice.Addresses = append(choice.Addresses, a.Prefix.Addr())
+		case len(in.Networks) > 0:
+			return Choice{}, p.missing(want6)
 		}
-		choice.Addresses = append(choice.Addresses, candidates[found].Prefix.Addr())
-		choice.Interface = cmp.Or(choice.Interface, candidates[found].Interface)
 	}
 	return choice, nil
 }
 
-func eligible(a Address, networks []netip.Prefix, vips []netip.Addr) bool {
+// picker is an input with what follows from it.
+type picker struct {
+	Input
+	// candidates may be chosen, best first.
+	candidates []Address
+}
+
+func newPicker(in Input) *picker {
+	p := &picker{Input: in}
+	for _, a := range in.Addresses {
+		if p.eligible(a) {
+			p.candidates = append(p.candidates, a)
+		}
+	}
+	slices.SortFunc(p.candidates, p.better)
+	return p
+}
+
+// ovnMasquerade is a network that OVN-Kubernetes gives to every host alike.
+var ovnMasquerade = netip.MustParsePrefix("fd69::/112")
+
+// eligible reports whether an address may be a host's own at all: not one that
+// others can use no more or not yet, or that moves from host to host.
+func (p *picker) eligible(a Address) bool {
 	addr := a.Prefix.Addr()
-	inside := slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(addr) })
-	return a.Usable && inside && !slices.Contains(vips, addr) && !addr.IsLinkLocalUnicast() && !addr.IsLoopback()
+	switch {
+	case !a.Usable, !a.Prefix.IsValid(), !addr.IsGlobalUnicast(), ovnMasquerade.Contains(addr), moves(a.Label):
+		return false
+	}
+	return !slices.Contains(p.VIPs, addr)
+}
+
+// moves reports whether a label is that of an egress IP or of a VIP.
+func moves(label string) bool {
+	_, name, found := strings.Cut(label, ":")
+	if !found {
+		name = label
+	}
+	return name == "eip" || name == "vip"
+}
+
+// inside reports whether an address is one of the site's machines.
+func (p *picker) inside(a Address) bool {
+	return len(p.Networks) == 0 || slices.ContainsFunc(p.Networks, func(n netip.Prefix) bool { return n.Contains(a.Prefix.Addr()) })
+}
+
+// anchor is the first address, and why.
+func (p *picker) anchor() (Address, string, bool) {
+	if a, found := p.kept(p.primary()); found {
+		return a, "it was chosen before", true
+	}
+	if a, found := p.beside(p.Hint); found {
+		return a, "it is in the network of " + p.Hint.String() + ", as asked for", true
+	}
+	for _, vip := range p.VIPs {
+		if a, found := p.beside(vip); found && (len(p.Networks) == 0 || a.Prefix.Addr().Is6() == p.primary()) {
+			return a, "it is in the network of the virtual IP " + vip.String(), true
+		}
+	}
+	for _, a := range p.candidates {
+		if p.inside(a) && (len(p.Networks) == 0 || a.Prefix.Addr().Is6() == p.primary()) {
+			return a, "it is the best of the machine networks", true
+		}
+	}
+	return Address{}, "", false
+}
+
+// primary is whether the first address is of IPv6. Without machine networks it
+// is the family of the first VIP, or of the best address.
+func (p *picker) primary() bool {
+	switch {
+	case len(p.Networks) > 0:
+		return p.Networks[0].Addr().Is6()
+	case len(p.Previous.Addresses) > 0:
+		return p.Previous.Addresses[0].Is6()
+	case len(p.VIPs) > 0:
+		return p.VIPs[0].Is6()
+	}
+	return len(p.candidates) > 0 && p.candidates[0].Prefix.Addr().Is6()
+}
+
+// families lists whether IPv6 is wanted, first family first.
+func (p *picker) families(anchor Address) []bool {
+	if len(p.Networks) > 0 {
+		return families(p.Networks)
+	}
+	is6 := anchor.Prefix.Addr().Is6()
+	return []bool{is6, !is6}
+}
+
+// of picks the address of a family: the anchor, what was chosen before, or the
+// best on the anchor's link, else inside the machine networks on any.
+func (p *picker) of(want6 bool, anchor Address) (Address, bool) {
+	if anchor.Prefix.Addr().Is6() == want6 {
+		return anchor, true
+	}
+	if a, found := p.kept(want6); found {
+		return a, true
+	}
+	family := func(a Address) bool { return a.Prefix.Addr().Is6() == want6 }
+	if i := slices.IndexFunc(p.candidates, func(a Address) bool { return family(a) && a.Index == anchor.Index && p.inside(a) }); i >= 0 {
+		return p.candidates[i], true
+	}
+	i := slices.IndexFunc(p.candidates, func(a Address) bool { return family(a) && p.inside(a) })
+	if i < 0 || len(p.Networks) == 0 {
+		return Address{}, false
+	}
+	return p.candidates[i], true
+}
+
+// kept is the address of a family that was chosen before, if the host still has
+// it. A host that was taken for a remote worker before its link to the VIPs was
+// up chooses anew.
+func (p *picker) kept(want6 bool) (Address, bool) {
+	if p.Previous.Remote && !p.remote() {
+		return Address{}, false
+	}
+	for _, a := range p.candidates {
+		addr := a.Prefix.Addr()
+		if addr.Is6() == want6 && slices.Contains(p.Previous.Addresses, addr) && (p.inside(a) || p.besideVIP(a)) {
+			return a, true
+		}
+	}
+	return Address{}, false
+}
+
+// remote reports whether no address is in the network of a VIP.
+func (p *picker) remote() bool {
+	return p.ManagedVIPs && len(p.VIPs) > 0 && !slices.ContainsFunc(p.candidates, p.besideVIP)
+}
+
+func (p *picker) besideVIP(a Address) bool {
+	return slices.ContainsFunc(p.VIPs, func(vip netip.Addr) bool { return p.covers(a, vip) })
 }
 
 // families lists whether IPv6 is wanted, in the order of the networks.
@@ -69,6 +234,14 @@ func families(networks []netip.Prefix) []bool {
 		}
 	}
 	return out
+}
+
+func (p *picker) missing(is6 bool) error {
+	if len(p.Networks) == 0 {
+		return fmt.Errorf("no usable address; this host has %s", describe(p.Addresses))
+	}
+	return fmt.Errorf("no usable %s address inside the machine networks %s; this host has %s",
+		familyName(is6), join(p.Networks), describe(p.Addresses))
 }
 
 func familyName(is6 bool) string {

@@ -1,0 +1,87 @@
+package names
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// MaxUpstreams is the number of name servers that CoreDNS accepts; with more
+// it does not start at all (plugin forward, v1.15).
+const MaxUpstreams = 15
+
+// Server is how a host's name server is set up.
+type Server struct {
+	// Listen are the host's own addresses, and none else: a wildcard would get
+	// in the way of systemd-resolved, dnsmasq or a container network that
+	// answers on another address of the host.
+	Listen []netip.Addr
+	// Upstreams are asked in this order. There may be none.
+	Upstreams []netip.AddrPort
+	// Omitted says which of the site's name servers are not asked, and why.
+	Omitted []string
+	Domain  string
+	Cluster string
+}
+
+// Ours reports whether a host needs a name server of its own: where hosts hold
+// no VIPs names are the site's, as the load balancer is.
+func Ours(view state.NetworkView) bool { return view.Settings.ManagedVIPs }
+
+// DecideServer returns the set-up for a view, and false where the host has no
+// address yet that it could listen on.
+func DecideServer(view state.NetworkView) (Server, bool) {
+	s := Server{Listen: present(view), Domain: view.Settings.Domain, Cluster: view.Settings.Cluster}
+	if len(s.Listen) == 0 {
+		return Server{}, false
+	}
+	own := append(slices.Clip(s.Listen), view.Host.Addresses...)
+	own = append(own, view.Settings.VIPs()...)
+	for _, a := range view.Addresses {
+		own = append(own, a.Prefix.Addr())
+	}
+	for _, u := range view.Upstreams {
+		if reason := s.refuse(u, own); reason != "" {
+			s.Omitted = append(s.Omitted, fmt.Sprintf("%s: %s", u, reason))
+			continue
+		}
+		s.Upstreams = append(s.Upstreams, netip.AddrPortFrom(u.Addr().Unmap(), u.Port()))
+	}
+	return s, true
+}
+
+// refuse returns why a name server is not asked.
+func (s Server) refuse(u netip.AddrPort, own []netip.Addr) string {
+	a := u.Addr().Unmap()
+	switch {
+	case !u.IsValid() || a.IsUnspecified() || a.IsMulticast():
+		return "it is no address of a server"
+	case slices.Contains(own, a) && u.Port() == 53:
+		return "it is this host's own address or a VIP, where it would ask itself"
+	case a.IsLoopback() && u.Port() == 53:
+		return "it is a server of this host, which may ask this one again"
+	case a.Zone() != "" || a.Is6() && a.IsLinkLocalUnicast():
+		return "CoreDNS reaches no address that is only valid on one link"
+	case slices.Contains(s.Upstreams, netip.AddrPortFrom(a, u.Port())):
+		return "it is named twice"
+	case len(s.Upstreams) == MaxUpstreams:
+		return fmt.Sprintf("CoreDNS takes no more than %d", MaxUpstreams)
+	}
+	return ""
+}
+
+// present returns those of the host's addresses that are on it and usable: a
+// server that listens on another does not start. Where nobody has looked at
+// the kernel yet they are taken as they are.
+func present(view state.NetworkView) []netip.Addr {
+	var out []netip.Addr
+	for _, own := range view.Host.Addresses {
+		there := slices.ContainsFunc(view.Addresses, func(a state.HostAddress) bool { return a.Prefix.Addr() == own && a.Usable })
+		if own.IsValid() && (there || len(view.Addresses) == 0) {
+			out = append(out, own)
+		}
+	}
+	return out
+}

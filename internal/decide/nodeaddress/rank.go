@@ -1,0 +1,127 @@
+package nodeaddress
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// beside is the best address whose network holds target. Of overlapping
+// networks it is the one by which the kernel reaches the target.
+func (p *picker) beside(target netip.Addr) (Address, bool) {
+	if !target.IsValid() {
+		return Address{}, false
+	}
+	found := slices.DeleteFunc(slices.Clone(p.candidates), func(a Address) bool { return !p.covers(a, target) })
+	if len(found) == 0 {
+		return Address{}, false
+	}
+	if link, known := p.linkTo(target); known {
+		if i := slices.IndexFunc(found, func(a Address) bool { return a.Index == link }); i >= 0 {
+			return found[i], true
+		}
+	}
+	narrow := slices.MaxFunc(found, func(a, b Address) int { return cmp.Compare(p.width(a, target), p.width(b, target)) })
+	return found[slices.IndexFunc(found, func(a Address) bool { return p.width(a, target) == p.width(narrow, target) })], true
+}
+
+// covers reports whether an address's network holds target.
+func (p *picker) covers(a Address, target netip.Addr) bool { return p.width(a, target) > 0 }
+
+// width is the length of the prefix of the network that holds both an address
+// and target, 0 if none does. An address without a network of its own, as
+// DHCPv6 gives it, is in the one that the router advertises on that link.
+func (p *picker) width(a Address, target netip.Addr) int {
+	if !a.Prefix.IsSingleIP() {
+		if a.Prefix.Contains(target) {
+			return a.Prefix.Bits()
+		}
+		return 0
+	}
+	bits := 0
+	for _, r := range p.Routes {
+		if onLink(r) && r.Index == a.Index && r.Destination.Contains(a.Prefix.Addr()) && r.Destination.Contains(target) {
+			bits = max(bits, r.Destination.Bits())
+		}
+	}
+	return bits
+}
+
+// linkTo is the link by which the kernel reaches a neighbour.
+func (p *picker) linkTo(target netip.Addr) (int, bool) {
+	var best *state.HostRoute
+	for i, r := range p.Routes {
+		if !onLink(r) || !r.Destination.Contains(target) {
+			continue
+		}
+		if best == nil || r.Destination.Bits() > best.Destination.Bits() ||
+			r.Destination.Bits() == best.Destination.Bits() && r.Metric < best.Metric {
+			best = &p.Routes[i]
+		}
+	}
+	if best == nil {
+		return 0, false
+	}
+	return best.Index, true
+}
+
+// onLink reports whether a route leads to neighbours of a network.
+func onLink(r state.HostRoute) bool {
+	return !r.Gateway.IsValid() && r.Destination.IsValid() && r.Destination.Bits() > 0 && !r.Destination.IsSingleIP()
+}
+
+// better orders addresses, the best first: by the default route of their link,
+// then the link's number; on one link, IPv4 first, then one that the gateway
+// is a neighbour of, one with a network of its own, a public one, and the
+// lowest.
+func (p *picker) better(a, b Address) int {
+	return cmp.Or(
+		cmp.Compare(p.metric(a), p.metric(b)),
+		cmp.Compare(a.Index, b.Index),
+		first(a.Prefix.Addr().Is4(), b.Prefix.Addr().Is4()),
+		first(!a.Prefix.Addr().Is4In6(), !b.Prefix.Addr().Is4In6()),
+		first(p.gatewayBeside(a), p.gatewayBeside(b)),
+		first(!a.Prefix.IsSingleIP(), !b.Prefix.IsSingleIP()),
+		first(!a.Prefix.Addr().IsPrivate(), !b.Prefix.Addr().IsPrivate()),
+		a.Prefix.Addr().Compare(b.Prefix.Addr()),
+	)
+}
+
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// noDefault is the metric of a link without a default route.
+const noDefault = 1 << 40
+
+// metric is that of the best default route of an address's family on its link.
+func (p *picker) metric(a Address) int {
+	best := noDefault
+	for _, r := range p.defaults(a) {
+		best = min(best, r.Metric)
+	}
+	return best
+}
+
+func (p *picker) gatewayBeside(a Address) bool {
+	return slices.ContainsFunc(p.defaults(a), func(r state.HostRoute) bool { return a.Prefix.Contains(r.Gateway) })
+}
+
+// defaults are the default routes of an address's family on its link.
+func (p *picker) defaults(a Address) []state.HostRoute {
+	var out []state.HostRoute
+	for _, r := range p.Routes {
+		if r.Index == a.Index && r.Destination.IsValid() && r.Destination.Bits() == 0 && r.Destination.Addr().Is6() == a.Prefix.Addr().Is6() {
+			out = append(out, r)
+		}
+	}
+	return out
+}

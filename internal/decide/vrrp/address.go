@@ -1,0 +1,96 @@
+package vrrp
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// subnet is a network that this host is directly on.
+type subnet struct {
+	prefix netip.Prefix
+	nic    string
+}
+
+// subnetOf returns the smallest network of this host that contains an address;
+// its prefix is invalid where there is none. An address alone (/32, /128) says
+// nothing about its network: a route on the link does, as an IPv6 host has one
+// from the router's advertisements (B12). Prefixes are compared as they are,
+// never widened, so that neighbours that look alike stay apart (B11).
+func subnetOf(v state.NetworkView, addr netip.Addr) subnet {
+	var best subnet
+	consider := func(p netip.Prefix, nic string) {
+		if p.IsValid() && !p.IsSingleIP() && p.Bits() > 0 && p.Contains(addr) && (!best.prefix.IsValid() || p.Bits() > best.prefix.Bits()) {
+			best = subnet{p.Masked(), nic}
+		}
+	}
+	vips := v.Settings.VIPs()
+	for _, a := range v.Addresses {
+		if !slices.Contains(vips, a.Prefix.Addr()) {
+			consider(a.Prefix, a.Interface)
+		}
+	}
+	for _, r := range v.Routes {
+		if !r.Gateway.IsValid() {
+			consider(r.Destination, r.Interface)
+		}
+	}
+	return best
+}
+
+// addressFor returns the address by which a node takes part in holding a VIP:
+// the first of its internal addresses on the VIP's own subnet, else the first
+// of the VIP's family (B10). Every host reckons so for itself and for all
+// others, so that what one lists as a peer is what the other sends from (B6,
+// H9).
+func addressFor(n state.Node, vip netip.Addr, net subnet, vips []netip.Addr) (netip.Addr, bool) {
+	var first netip.Addr
+	for _, a := range known(n) {
+		a = a.Unmap()
+		if a.Is4() != vip.Is4() || slices.Contains(vips, a) || a.IsLinkLocalUnicast() {
+			continue
+		}
+		if net.prefix.IsValid() && net.prefix.Contains(a) {
+			return a, true
+		}
+		if !first.IsValid() {
+			first = a
+		}
+	}
+	return first, first.IsValid()
+}
+
+// known are the addresses of a node: its internal ones, and of a family that
+// its kubelet does not tell, those that its agent reports (B9). A host of a
+// cluster of one family may hold a VIP of the other.
+func known(n state.Node) []netip.Addr {
+	out := slices.Clone(n.Addresses)
+	report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])
+	for _, p := range report.Value.Addresses {
+		a := p.Addr().Unmap()
+		if !slices.ContainsFunc(n.Addresses, func(have netip.Addr) bool { return have.Unmap().Is4() == a.Is4() }) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// interfaceOf returns the interface that has an own address. Before the kernel
+// was asked it is the one that the host was found to have.
+func interfaceOf(v state.NetworkView, own netip.Addr) (string, bool) {
+	for _, a := range v.Addresses {
+		if a.Prefix.Addr() == own {
+			return a.Interface, true
+		}
+	}
+	return v.Host.Interface, len(v.Addresses) == 0 && v.Host.Interface != "" && slices.Contains(v.Host.Addresses, own)
+}
+
+// remote reports whether no network of this host contains a VIP: a worker
+// elsewhere, behind a router, can hold none (B66).
+func remote(v state.NetworkView) bool {
+	return len(v.Addresses) > 0 && !slices.ContainsFunc(v.Settings.VIPs(), func(vip netip.Addr) bool {
+		return subnetOf(v, vip).prefix.IsValid()
+	})
+}

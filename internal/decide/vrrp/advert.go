@@ -1,0 +1,34 @@
+package vrrp
+
+import "encoding/binary"
+
+// Farewell is the advert by which a holder gives its VIP up: a VRRPv3 header
+// with the priority 0 and the VIP (RFC 9568, section 5.2), upon which another
+// host takes over without waiting for three adverts to be missed. The checksum
+// covers the addresses between which it goes; to is one of the peers.
+func (i Instance) Farewell(to int, centiseconds uint16) []byte {
+	b := []byte{3<<4 | advertType, i.RouterID, 0, 1, byte(centiseconds >> 8 & 0x0f), byte(centiseconds), 0, 0}
+	b = append(b, i.VIP.AsSlice()...)
+	pseudo := append(i.Source.AsSlice(), i.Peers[to].AsSlice()...)
+	if i.VIP.Is4() {
+		pseudo = append(pseudo, 0, protocolVRRP, 0, byte(len(b)))
+	} else {
+		pseudo = append(pseudo, 0, 0, 0, byte(len(b)), 0, 0, 0, protocolVRRP)
+	}
+	binary.BigEndian.PutUint16(b[6:], checksum(pseudo, b))
+	return b
+}
+
+// checksum is that of the internet protocols, over parts of even length.
+func checksum(parts ...[]byte) uint16 {
+	var sum uint32
+	for _, part := range parts {
+		for i := 0; i+1 < len(part); i += 2 {
+			sum += uint32(part[i])<<8 | uint32(part[i+1])
+		}
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum) //nolint:gosec // folded to 16 bits
+}

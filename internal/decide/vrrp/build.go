@@ -1,0 +1,94 @@
+package vrrp
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// builder gathers the instances of one host.
+type builder struct {
+	view    state.NetworkView
+	ids     state.RouterIDs
+	out     []Instance
+	missing []string
+}
+
+func newBuilder(v state.NetworkView) *builder {
+	return &builder{view: v, ids: IDs(v.Settings)}
+}
+
+// add adds one instance per VIP for which this host and its peers have an
+// address. A host without an address of the VIP's family stays out; one whose
+// address is not on any interface just now makes the whole verdict unknown.
+func (b *builder) add(kind Kind, vips []netip.Addr, self state.Node, nodes []state.Node) {
+	for i, vip := range vips {
+		net := subnetOf(b.view, vip)
+		source, ok := addressFor(self, vip, net, b.view.Settings.VIPs())
+		if !ok {
+			continue
+		}
+		nic, ok := interfaceOf(b.view, source)
+		if !ok {
+			b.missing = append(b.missing, source.String())
+			continue
+		}
+		b.out = append(b.out, Instance{
+			Name: b.name(kind, i), Kind: kind, VIP: vip, Interface: nic, Device: device(net, nic), Source: source,
+			Peers: b.peers(vip, net, source, nodes), RouterID: b.id(kind), Priority: base(kind),
+		})
+	}
+}
+
+func (b *builder) name(kind Kind, i int) string {
+	return fmt.Sprintf("%s_%s_%d", b.view.Settings.Cluster, strings.ToUpper(string(kind)), i)
+}
+
+func (b *builder) id(kind Kind) uint8 {
+	if kind == API {
+		return b.ids.API
+	}
+	return b.ids.Ingress
+}
+
+func base(kind Kind) int {
+	if kind == API {
+		return APIPriority
+	}
+	return IngressPriority
+}
+
+// device is the interface for the VIP: the one on the VIP's own subnet.
+func device(net subnet, nic string) string {
+	if net.nic != "" {
+		return net.nic
+	}
+	return nic
+}
+
+// peers are the others' addresses. Where this host is on the VIP's own subnet,
+// a node that is not on it could neither hear the adverts nor hold the VIP.
+func (b *builder) peers(vip netip.Addr, net subnet, source netip.Addr, nodes []state.Node) []netip.Addr {
+	var out []netip.Addr
+	for _, n := range nodes {
+		a, ok := addressFor(n, vip, net, b.view.Settings.VIPs())
+		reachable := !net.prefix.Contains(source) || net.prefix.Contains(a)
+		if ok && reachable && n.Name != b.view.Host.NodeName && a != source && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
+}
+
+// verdict is what was gathered. While an own address is on no interface, as
+// when it moves from a network card to a bridge, nothing is decided.
+func (b *builder) verdict(why string) Verdict {
+	if len(b.missing) > 0 {
+		return keep("own address " + strings.Join(b.missing, ", ") + " is on no interface")
+	}
+	return Verdict{Known: true, Why: why, Instances: b.out, Sync: b.view.Settings.SyncFamilies}
+}

@@ -1,0 +1,112 @@
+package vrrp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+)
+
+// Frame is what an Ethernet frame says about virtual IPs.
+type Frame struct {
+	// MAC is who sent it, as people write it.
+	MAC string
+	// Advert is set on a VRRP advert, Source and RouterID with it.
+	Advert   bool
+	Source   netip.Addr
+	RouterID uint8
+	Priority uint8
+	// Claims is the address that the sender says is its own, by ARP or neighbour
+	// discovery, invalid where it says none.
+	Claims netip.Addr
+}
+
+// Numbers of the protocols that are read: IEEE 802.3, RFC 826, RFC 9568,
+// RFC 4861.
+const (
+	etherIPv4, etherIPv6, etherARP = 0x0800, 0x86dd, 0x0806
+	protocolVRRP, protocolICMP6    = 112, 58
+	neighbourAdvertisement         = 136
+	advertType                     = 1
+)
+
+// ParseFrame reads an Ethernet frame; ok is false where it says nothing about
+// an address or is not whole. It trusts nothing that it reads.
+func ParseFrame(b []byte) (f Frame, ok bool) {
+	if len(b) < 14 {
+		return Frame{}, false
+	}
+	f.MAC = hardware(b[6:12])
+	rest := b[14:]
+	switch binary.BigEndian.Uint16(b[12:14]) {
+	case etherARP:
+		return parseARP(f, rest)
+	case etherIPv4:
+		return parseIPv4(f, rest)
+	case etherIPv6:
+		return parseIPv6(f, rest)
+	}
+	return Frame{}, false
+}
+
+func hardware(b []byte) string {
+	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5])
+}
+
+// parseARP reads who says that it has an IPv4 address, in a question as well as
+// in an answer.
+func parseARP(f Frame, b []byte) (Frame, bool) {
+	if len(b) < 28 || binary.BigEndian.Uint16(b[2:4]) != etherIPv4 || b[4] != 6 || b[5] != 4 {
+		return Frame{}, false
+	}
+	f.MAC = hardware(b[8:14])
+	f.Claims = netip.AddrFrom4([4]byte(b[14:18]))
+	return f, !f.Claims.IsUnspecified()
+}
+
+func parseIPv4(f Frame, b []byte) (Frame, bool) {
+	if len(b) < 20 || b[0]>>4 != 4 || b[9] != protocolVRRP {
+		return Frame{}, false
+	}
+	header := int(b[0]&0x0f) * 4
+	if header < 20 || len(b) < header {
+		return Frame{}, false
+	}
+	f.Source = netip.AddrFrom4([4]byte(b[12:16]))
+	return parseAdvert(f, b[header:])
+}
+
+func parseIPv6(f Frame, b []byte) (Frame, bool) {
+	if len(b) < 40 || b[0]>>4 != 6 {
+		return Frame{}, false
+	}
+	f.Source = netip.AddrFrom16([16]byte(b[8:24]))
+	switch b[6] {
+	case protocolVRRP:
+		return parseAdvert(f, b[40:])
+	case protocolICMP6:
+		return parseNeighbour(f, b[40:])
+	}
+	return Frame{}, false
+}
+
+// parseAdvert reads a VRRP header of version 2 or 3.
+func parseAdvert(f Frame, b []byte) (Frame, bool) {
+	if len(b) < 8 || b[0]&0x0f != advertType || (b[0]>>4 != 2 && b[0]>>4 != 3) {
+		return Frame{}, false
+	}
+	f.Advert, f.RouterID, f.Priority = true, b[1], b[2]
+	return f, true
+}
+
+// parseNeighbour reads a neighbour advertisement and, if it is there, the
+// hardware address in its option.
+func parseNeighbour(f Frame, b []byte) (Frame, bool) {
+	if len(b) < 24 || b[0] != neighbourAdvertisement {
+		return Frame{}, false
+	}
+	f.Claims = netip.AddrFrom16([16]byte(b[8:24]))
+	if o := b[24:]; len(o) >= 8 && o[0] == 2 && o[1] == 1 {
+		f.MAC = hardware(o[2:8])
+	}
+	return f, true
+}

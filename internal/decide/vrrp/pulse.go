@@ -1,0 +1,84 @@
+package vrrp
+
+import "time"
+
+// How often a daemon is looked at, and for how many looks in a row it may not
+// have moved. A holder wakes for each advert that it sends, every 200 ms: one
+// that has not for three looks is silent, and the others take its VIPs. One
+// that holds nothing may have nothing to do, and is poked first.
+const (
+	PulseHolder  = 200 * time.Millisecond
+	PulseOther   = time.Second
+	holderMisses = 3
+	pokeAfter    = 5
+	otherMisses  = pokeAfter + 3
+)
+
+// Pulse is what was seen of a daemon: how often it has gone to sleep of its own
+// will. One that is stopped, deadlocked or in a loop does not. Unlike its
+// adverts or a dump of its state that costs one small read.
+type Pulse struct {
+	Sleeps uint64
+	At     time.Time
+	// Misses counts the looks in a row that found it as before.
+	Misses int
+	// Wanting is since when each look found that it wants to run and does not.
+	Wanting time.Time
+}
+
+// wanting is how long a daemon may want to run before it counts as one in a
+// loop. On a host without a processor to spare (a load of 90 on two was seen,
+// without real-time scheduling) it is none; to end it would help nobody.
+const wanting = 15 * time.Second
+
+// Want takes in a look at a daemon that wants to run: it waits for a processor,
+// or for a disk. It reports whether that is all there is to it.
+func (p Pulse) Want(now time.Time) (Pulse, bool) {
+	if p.Wanting.IsZero() {
+		p.Wanting = now
+	}
+	if now.Sub(p.Wanting) > wanting {
+		return p, false
+	}
+	return Pulse{Sleeps: p.Sleeps, At: now, Wanting: p.Wanting}, true
+}
+
+// Beat is what follows from a look.
+type Beat int
+
+// The beats.
+const (
+	Alive Beat = iota
+	// Poke asks for something that a live daemon wakes for.
+	Poke
+	// Hung: it neither speaks nor hears.
+	Hung
+)
+
+// Look takes in a look at the daemon. A look that comes late says more about
+// whoever looks, as on a host that was paused, and begins the count anew.
+func (p Pulse) Look(sleeps uint64, holder bool, now time.Time) (Pulse, Beat) {
+	next := Pulse{Sleeps: sleeps, At: now, Wanting: p.Wanting}
+	if sleeps != p.Sleeps {
+		next.Wanting = time.Time{}
+	}
+	if p.At.IsZero() || sleeps != p.Sleeps || now.Sub(p.At) > 2*Every(holder) {
+		return next, Alive
+	}
+	next.Misses = p.Misses + 1
+	switch {
+	case holder && next.Misses >= holderMisses, next.Misses >= otherMisses:
+		return next, Hung
+	case !holder && next.Misses == pokeAfter:
+		return next, Poke
+	}
+	return next, Alive
+}
+
+// Every is the pause between two looks.
+func Every(holder bool) time.Duration {
+	if holder {
+		return PulseHolder
+	}
+	return PulseOther
+}

@@ -1,0 +1,140 @@
+// Package vrrp decides which virtual IPs a host takes part in holding, with
+// whom, and how strongly. It decides from the view of the host's network and
+// from nothing else; what it does not know enough about it leaves as it is.
+package vrrp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Kind is what a virtual IP is for.
+type Kind string
+
+// The kinds. Their values are the names of their track files.
+const (
+	API     Kind = "api"
+	Ingress Kind = "ingress"
+)
+
+// Base priorities, before weights are added. The sums stay in the order that
+// research/network.md §1.2 gives: bootstrap over a control plane at its best.
+const (
+	APIPriority     = 40
+	IngressPriority = 20
+)
+
+// Instance is one VRRP instance: one virtual IP.
+type Instance struct {
+	// Name is unique on the host: <cluster>_API_<i> or <cluster>_INGRESS_<i>.
+	Name string
+	Kind Kind
+	VIP  netip.Addr
+	// Interface carries the adverts: it has Source. Device carries the VIP.
+	Interface, Device string
+	// Source is this host's own address of the VIP's family.
+	Source netip.Addr
+	// Peers are the other hosts' addresses of that family, in order; empty on a
+	// host that is alone.
+	Peers []netip.Addr
+	// RouterID is the VRRP virtual router id, 1 to 255.
+	RouterID uint8
+	// Priority is the base priority.
+	Priority int
+}
+
+// Verdict is what a host takes part in.
+type Verdict struct {
+	// Known is false where the view does not tell enough: whatever there is
+	// stays.
+	Known bool
+	// Why says in one line what decided it.
+	Why       string
+	Instances []Instance
+	// Sync is true where the VIPs of one kind move together.
+	Sync bool
+}
+
+func keep(why string) Verdict { return Verdict{Why: why} }
+func none(why string) Verdict { return Verdict{Known: true, Why: why} }
+
+// Bootstrapping reports whether this host brings the cluster up: it then holds
+// the API VIPs whatever others say, and needs no list of nodes for that.
+func Bootstrapping(v state.NetworkView) bool {
+	return v.Role == state.RoleBootstrap && v.Stage != state.StageInstalled
+}
+
+// Instances decides what a host takes part in. Nothing is decided from a list
+// of nodes that is unknown or empty: a failed look-up must never turn a holder
+// into one of many (B1), nor make a host that nobody knows a holder (B4).
+func Instances(v state.NetworkView) Verdict {
+	s := v.Settings
+	switch {
+	case s.Cluster == "":
+		return keep("the cluster's settings are not known yet")
+	case !s.ManagedVIPs || len(s.VIPs()) == 0:
+		return none("this cluster's hosts hold no VIP")
+	case state.Is(v.MayHold, false):
+		return none("this host must hold no VIP")
+	case Bootstrapping(v):
+		return bootstrap(v)
+	case v.Stage != state.StageReady && v.Stage != state.StageInstalled:
+		return none("this host is not ready yet")
+	case !v.Nodes.Known || len(v.Nodes.Value) == 0:
+		return keep("the nodes are not known")
+	}
+	self, listed := v.Self()
+	if !listed {
+		return none("the cluster does not list this host")
+	}
+	if v.Role == state.RoleWorker && remote(v) {
+		return none("this host is on another network than the VIPs")
+	}
+	return member(v, self)
+}
+
+// bootstrap takes part in the API VIPs with whatever nodes there are.
+func bootstrap(v state.NetworkView) Verdict {
+	if len(v.Host.Addresses) == 0 {
+		return keep("this host's own addresses are not known yet")
+	}
+	self := state.Node{Name: v.Host.NodeName, Addresses: v.Host.Addresses}
+	b := newBuilder(v)
+	b.add(API, v.Settings.APIVIPs, self, controlPlanes(v.Nodes.Value))
+	if listed, ok := v.Self(); ok { // an ingress VIP needs to be known to others
+		b.add(Ingress, v.Settings.IngressVIPs, listed, v.Nodes.Value)
+	}
+	return b.verdict("this host brings the cluster up")
+}
+
+// member takes part in what the role of a listed host allows.
+func member(v state.NetworkView, self state.Node) Verdict {
+	b := newBuilder(v)
+	if masters := controlPlanes(v.Nodes.Value); controlPlane(self) {
+		if len(masters) < 2 && v.Settings.ControlPlanes > 1 && v.Stage != state.StageInstalled {
+			return keep("the other control planes are not listed yet") // B3
+		}
+		b.add(API, v.Settings.APIVIPs, self, masters)
+	}
+	b.add(Ingress, v.Settings.IngressVIPs, self, v.Nodes.Value)
+	return b.verdict(fmt.Sprintf("%d nodes, %d control planes", len(v.Nodes.Value), len(controlPlanes(v.Nodes.Value))))
+}
+
+// controlPlane reads both labels: kubeadm sets one, the specifications' tools
+// select by the other.
+func controlPlane(n state.Node) bool {
+	_, master := n.Labels[state.LabelMaster]
+	return master || n.ControlPlane()
+}
+
+func controlPlanes(nodes []state.Node) []state.Node {
+	var out []state.Node
+	for _, n := range nodes {
+		if controlPlane(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,230 @@
+package vrrp
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Fault is the value of a track file that keeps its VIPs off this host. It is
+// below what keepalived takes for a weight: keepalived.conf(5), track files.
+const Fault = -254
+
+// Weights of the checks: research/network.md §1.2. A host that brings the
+// cluster up has bootstrapWeight and nothing else, and wins.
+const (
+	bootstrapWeight = 30
+	balancerWeight  = 20
+	serverWeight    = 5
+	readyWeight     = 10
+	defaultWeight   = 50
+)
+
+// Health is how a host's parts have been lately, as Follow keeps it.
+type Health struct {
+	// Balancer: VIP:6443 leads through a haproxy to a live API server. Server:
+	// the host's own API server is ready.
+	Balancer, Server Trend
+}
+
+// Trend is a yes or no that is believed only once it has lasted.
+type Trend struct {
+	Believed, Seen bool
+	// Since is when Seen was first seen, unbroken.
+	Since time.Time
+	// Known is false before the first look.
+	Known bool
+}
+
+// How long a change has to last before it is believed. An API that is
+// overloaded fails on all hosts within moments (hard case 6): the holder then
+// must be the last to lose its weight and the first to have it back, or the
+// VIP would move at each swing. The spread covers two of haproxy's checks.
+const (
+	HolderFall = 6 * time.Second
+	OtherFall  = time.Second
+	OtherRise  = 4 * time.Second
+)
+
+// patience is how long a change waits on a holder and on another host.
+func patience(rise, holder bool) time.Duration {
+	switch {
+	case rise && holder:
+		return 0
+	case rise:
+		return OtherRise
+	case holder:
+		return HolderFall
+	default:
+		return OtherFall
+	}
+}
+
+// Step takes in what is seen now; due is when it is to be asked again though
+// nothing changes, zero if never.
+func (t Trend) Step(seen, holder bool, now time.Time) (after Trend, due time.Time) {
+	if !t.Known {
+		return Trend{Believed: seen, Seen: seen, Since: now, Known: true}, time.Time{}
+	}
+	if seen != t.Seen {
+		t.Seen, t.Since = seen, now
+	}
+	if t.Seen == t.Believed {
+		return t, time.Time{}
+	}
+	if at := t.Since.Add(patience(seen, holder)); now.Before(at) {
+		return t, at
+	}
+	t.Believed = t.Seen
+	return t, time.Time{}
+}
+
+// firstWord is how long after the agent's start nothing follows from a way
+// through haproxy that is not there: nobody may have asked haproxy yet, or
+// looked where VIP:6443 leads.
+const firstWord = time.Second
+
+// Follow takes a view into what was known of a host's health; holder is whether
+// this host holds an API VIP. A haproxy that does not answer is gone, on this
+// host alone: that is believed at once.
+func Follow(h Health, v state.NetworkView, holder bool, now time.Time) (after Health, due time.Time) {
+	gone := !v.Balancer.Known
+	through := !gone && v.Balancer.Value.Live() > 0 && v.Redirected
+	var first, second time.Time
+	switch {
+	case !through && !h.Balancer.Known && (h.Balancer.Since.IsZero() || now.Before(h.Balancer.Since.Add(firstWord))):
+		after.Balancer = Trend{Since: now}
+		if !h.Balancer.Since.IsZero() {
+			after.Balancer.Since = h.Balancer.Since
+		}
+		first = after.Balancer.Since.Add(firstWord)
+	case gone:
+		after.Balancer = Trend{Known: true, Since: now}
+	default:
+		after.Balancer, first = h.Balancer.Step(through, holder, now)
+	}
+	after.Server, second = h.Server.Step(state.Is(v.LocalAPI, true), holder, now)
+	return after, earlier(first, second)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// Weight is the value of one track file, and why it is that.
+type Weight struct {
+	Value int
+	Why   string
+}
+
+// APIWeight is how strongly a host asks for the API VIPs. before is what its
+// track file says now, unknown without one.
+//
+// haproxy takes an API server's failure on itself, so the VIP moves only where
+// haproxy or the way to it is broken; where all are, to a live API server.
+func APIWeight(v state.NetworkView, h Health, before state.Fact[int]) Weight {
+	switch {
+	case state.Is(v.MayHold, false):
+		return Weight{Fault, "this host must hold no VIP"}
+	case !v.MayHold.Known && v.Settings.Fencing && v.Stage == state.StageInstalled && (!before.Known || before.Value == Fault):
+		return Weight{Fault, "whether this host may hold a VIP is not known"}
+	case isolated(v):
+		return Weight{Fault, "no API server answers and most control planes are out of reach"}
+	case Bootstrapping(v):
+		return Weight{bootstrapWeight, "this host brings the cluster up"}
+	case h.Balancer.Believed:
+		return Weight{balancerWeight + serverWeight, "through haproxy"}
+	case !h.Balancer.Known && before.Known && before.Value > 0:
+		return Weight{before.Value, "as before the agent's start"}
+	case h.Server.Believed:
+		return Weight{serverWeight, "own API server only"}
+	}
+	return Weight{0, "no API server"}
+}
+
+// isolated reports whether this host is on the losing side of a split: nobody
+// that it could send a client to is ready, and too few control planes answer at
+// all for a quorum. An API that is merely overloaded still answers. On two
+// hosts the fencing's verdict decides, which is MayHold.
+func isolated(v state.NetworkView) bool {
+	if v.Settings.Fencing || !v.Reachable.Known || state.Is(v.LocalAPI, true) || (v.Balancer.Known && v.Balancer.Value.Live() > 0) {
+		return false
+	}
+	self, listed := v.Self()
+	if !listed || !controlPlane(self) {
+		return false
+	}
+	masters := controlPlanes(v.Nodes.Value)
+	out := 0
+	for _, n := range masters {
+		if answers, asked := v.Reachable.Value[n.Name]; asked && !answers && n.Name != self.Name {
+			out++
+		}
+	}
+	return len(masters)-out < len(masters)/2+1
+}
+
+// IngressWeight is how strongly a host asks for the ingress VIPs: only where a
+// router serves, more where one takes new connections, most where it is one of
+// the default controller. Before a router was asked, what its track file says
+// stands.
+func IngressWeight(v state.NetworkView, before state.Fact[int]) Weight {
+	r := v.Router.Value
+	switch {
+	case state.Is(v.MayHold, false):
+		return Weight{Fault, "this host must hold no VIP"}
+	case !v.Router.Known && before.Known:
+		return Weight{before.Value, "no router was asked yet"}
+	case !v.Router.Known || !r.Healthy:
+		return Weight{Fault, "no router serves here"}
+	}
+	w := Weight{0, "a router drains"}
+	if r.Ready {
+		w = Weight{readyWeight, "a router is ready"}
+	}
+	if r.Default {
+		w.Value += defaultWeight
+	}
+	return w
+}
+
+// First is what a track file says before the agent has said anything, as after
+// a boot. Where two hosts fence each other, and for ingress, nothing is held
+// until the agent says so.
+func First(kind Kind, s state.NetworkSettings) int {
+	if kind == Ingress || s.Fencing {
+		return Fault
+	}
+	return 0
+}
+
+// Holds reports whether this host has a VIP of a kind.
+func Holds(v state.NetworkView, kind Kind) bool {
+	vips := v.Settings.APIVIPs
+	if kind == Ingress {
+		vips = v.Settings.IngressVIPs
+	}
+	return slices.ContainsFunc(v.Addresses, func(a state.HostAddress) bool { return slices.Contains(vips, a.Prefix.Addr()) })
+}
+
+// Barred tells why an instance must not hold its VIP, empty where it may. A
+// stranger's VIP is not taken, since two holders would serve nobody; a host that
+// has it goes on, and the stranger is reported. Without its own address a host
+// can send no adverts, and the others will take the VIP.
+func Barred(v state.NetworkView, i Instance) string {
+	has := func(a netip.Addr) bool {
+		return slices.ContainsFunc(v.Addresses, func(h state.HostAddress) bool { return h.Prefix.Addr() == a })
+	}
+	switch {
+	case len(v.Addresses) > 0 && !has(i.Source):
+		return "own address " + i.Source.String() + " is gone"
+	case !has(i.VIP) && slices.ContainsFunc(v.Claims, func(c state.VIPClaim) bool { return c.VIP == i.VIP }):
+		return "a stranger has " + i.VIP.String()
+	}
+	return ""
+}
