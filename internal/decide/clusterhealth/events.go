@@ -1,0 +1,118 @@
+package clusterhealth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+)
+
+// Event is something that people are told once.
+type Event struct {
+	// Name is the same for whoever tells it, however often: an API that has an
+	// event of that name was told.
+	Name            string
+	Warning         bool
+	Reason, Message string
+	At              time.Time
+}
+
+// Recent is how long after it happened something is still told. It is shorter
+// than an API keeps events: what is not there any more is not told again.
+const Recent = 50 * time.Minute
+
+// settling is how long after the object was made its conditions only say how
+// things are, and not that they changed.
+const settling = time.Minute
+
+// change names the two ways in which a condition may change.
+type change struct {
+	kind, bad, good string
+	what            string
+}
+
+var (
+	clusterChanges = []change{
+		{etcdv1.ClusterInServiceConditionType, "PacemakerClusterInMaintenance", "PacemakerClusterInService", "the cluster"},
+		{etcdv1.ClusterNodeCountAsExpectedConditionType, "PacemakerNodeCountWrong", "PacemakerNodeCountAsExpected", "the number of nodes"},
+		{pacemakerstatus.FencingEnabled, "PacemakerFencingDisabled", "PacemakerFencingEnabled", "fencing"},
+		{pacemakerstatus.SettingsAsExpected, "PacemakerSettingsChanged", "PacemakerSettingsAsExpected", "settings"},
+		{pacemakerstatus.Redundant, "PacemakerRedundancyLost", "PacemakerRedundant", "redundancy"},
+	}
+	nodeChanges = []change{
+		{etcdv1.NodeOnlineConditionType, "PacemakerNodeOffline", "PacemakerNodeOnline", "node"},
+		{etcdv1.NodeCleanConditionType, "PacemakerNodeUnclean", "PacemakerNodeClean", "node"},
+		{etcdv1.NodeInServiceConditionType, "PacemakerNodeInMaintenance", "PacemakerNodeInService", "node"},
+		{etcdv1.NodeActiveConditionType, "PacemakerNodeStandby", "PacemakerNodeActive", "node"},
+		{etcdv1.NodeFencingAvailableConditionType, "PacemakerFencingUnavailable", "PacemakerFencingAvailable", "fencing of"},
+		{etcdv1.NodeFencingHealthyConditionType, "PacemakerFencingUnhealthy", "PacemakerFencingHealthy", "fencing of"},
+	}
+	resourceChanges = []change{
+		{etcdv1.ResourceStartedConditionType, "PacemakerResourceStopped", "PacemakerResourceStarted", ""},
+		{etcdv1.ResourceHealthyConditionType, "PacemakerResourceUnhealthy", "PacemakerResourceHealthy", ""},
+	}
+)
+
+// Events are the changes of the last minutes that the object tells of.
+func Events(o *etcdv1.PacemakerCluster, now time.Time) []Event {
+	if o == nil {
+		return nil
+	}
+	t := teller{now: now, born: o.CreationTimestamp.Time}
+	for _, c := range clusterChanges {
+		t.tell(c, "", o.Status.Conditions, "cluster")
+	}
+	if o.Status.Nodes == nil {
+		return t.out
+	}
+	for _, n := range *o.Status.Nodes {
+		for _, c := range nodeChanges {
+			t.tell(c, n.NodeName, n.Conditions, n.NodeName)
+		}
+		for _, r := range n.Resources {
+			for _, c := range resourceChanges {
+				c.what = strings.ToLower(string(r.Name)) + " on"
+				t.tell(c, n.NodeName, r.Conditions, n.NodeName, string(r.Name))
+			}
+		}
+	}
+	return t.out
+}
+
+type teller struct {
+	now, born time.Time
+	out       []Event
+}
+
+// tell adds the event of one condition, if there is one to tell.
+func (t *teller) tell(c change, node string, list []metav1.Condition, path ...string) {
+	is := find(list, c.kind)
+	at := is.LastTransitionTime.Time
+	age := t.now.Sub(at)
+	good := is.Status == metav1.ConditionTrue
+	if is.Status != metav1.ConditionFalse && !good || age > Recent || age < -Recent || good && at.Sub(t.born) < settling {
+		return
+	}
+	e := Event{
+		Name:    Name(append(path, c.kind, string(is.Status), at.UTC().Format(time.RFC3339))...),
+		Warning: !good || c.kind == etcdv1.ResourceStartedConditionType,
+		Reason:  c.bad, At: at,
+	}
+	if good {
+		e.Reason = c.good
+	}
+	e.Message = say(strings.TrimSpace(fmt.Sprintf("%s %s", c.what, node))+": "+is.Reason, is)
+	t.out = append(t.out, e)
+}
+
+// Name makes the name of an event from what is told.
+func Name(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return "pacemaker." + hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,247 @@
+// Package clusterhealth judges the status of the PacemakerCluster: what of it
+// makes the operator of etcd degraded, what is a warning, when silence is, and
+// what people are told by events. It remembers nothing but when it saw the
+// status move: an operator that was just started judges like any other.
+package clusterhealth
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+)
+
+// Degraded is the condition of etcd's object that is this package's.
+const Degraded = "PacemakerHealthCheckDegraded"
+
+// Reasons of it.
+const (
+	ReasonUnhealthy = "PacemakerUnhealthy"
+	ReasonStale     = "PacemakerStatusStale"
+	ReasonMissing   = "PacemakerStatusMissing"
+	ReasonPending   = "HandOverOutstanding"
+)
+
+// MaxAge is how old a status may be.
+const MaxAge = 5 * time.Minute
+
+// Input is what is judged.
+type Input struct {
+	// HandedOver is true once Pacemaker runs etcd: before that there is nothing
+	// to judge. Since is when it became so.
+	HandedOver bool
+	Since      time.Time
+	// Object is nil where there is none.
+	Object *etcdv1.PacemakerCluster
+	// Seen is when the judge first saw the object's present lastUpdated; Moved is
+	// true where it had seen another one before. Clocks of hosts differ, and a
+	// status that moves is alive whatever time it names.
+	Seen  time.Time
+	Moved bool
+	Now   time.Time
+}
+
+// Verdict is how the cluster is.
+type Verdict struct {
+	Condition handover.Condition
+	// Errors degrade, Warnings do not.
+	Errors, Warnings []string
+	// Again is when time alone may change the verdict, zero for never.
+	Again time.Duration
+}
+
+// Judge judges.
+func Judge(in Input) Verdict {
+	if !in.HandedOver {
+		return Verdict{Condition: handover.Condition{Type: Degraded, Reason: ReasonPending, Message: "kubelet runs etcd: there is no Pacemaker to judge"}}
+	}
+	age, there := in.age()
+	v := Verdict{Again: max(MaxAge-age, 0) + time.Second}
+	if there {
+		v.Errors, v.Warnings = problems(in.Object.Status, in.Now)
+	}
+	v.Condition = handover.Condition{Type: Degraded, Reason: handover.AsExpected, Message: "both hosts are as they should be"}
+	switch {
+	case age > MaxAge && !there:
+		v.Errors = append(v.Errors, fmt.Sprintf("no host has reported for %s: see holdfast-agent.service on both", age.Round(time.Second)))
+		v.Condition.Reason = ReasonMissing
+	case age > MaxAge:
+		v.Errors = append([]string{fmt.Sprintf("the last report is %s old: see holdfast-agent.service and pacemaker.service on both hosts", age.Round(time.Second))}, v.Errors...)
+		v.Condition.Reason = ReasonStale
+	case !there:
+		v.Condition.Reason, v.Condition.Message = "Waiting", "no host has reported yet"
+	case len(v.Errors) > 0:
+		v.Condition.Reason = ReasonUnhealthy
+	}
+	if len(v.Errors) > 0 {
+		v.Condition.Status, v.Condition.Message = true, strings.Join(v.Errors, "\n")
+	}
+	if len(v.Warnings) > 0 {
+		v.Condition.Message += "\nwarning: " + strings.Join(v.Warnings, "\nwarning: ")
+	}
+	return v
+}
+
+// age is for how long nobody has reported; there is false where nobody ever
+// has.
+func (in Input) age() (age time.Duration, there bool) {
+	if in.Object == nil {
+		return in.Now.Sub(in.Since), false
+	}
+	at := in.Object.Status.LastUpdated.Time
+	if at.IsZero() {
+		return in.Now.Sub(later(in.Since, in.Object.CreationTimestamp.Time)), false
+	}
+	switch {
+	case at.After(in.Now):
+		at = in.Seen // a clock is ahead: what counts is whether it moves
+	case in.Moved:
+		at = later(at, in.Seen)
+	}
+	return in.Now.Sub(at), true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// problem is how a condition that does not hold is told.
+type problem struct{ kind, words string }
+
+// Problems of a cluster and of a node that degrade. What a node's lack of
+// health follows from is told, not that it is unhealthy.
+var (
+	ofCluster = []problem{
+		{etcdv1.ClusterNodeCountAsExpectedConditionType, "not two nodes"},
+		{etcdv1.ClusterInServiceConditionType, "the cluster is in maintenance"},
+		{pacemakerstatus.FencingEnabled, "fencing is disabled"},
+		{pacemakerstatus.SettingsAsExpected, "a setting was changed"},
+		{pacemakerstatus.Quorate, "no quorum"},
+	}
+	ofNode = []problem{
+		{etcdv1.NodeInServiceConditionType, "is in maintenance"},
+		{etcdv1.NodeActiveConditionType, "is in standby"},
+		{etcdv1.NodeMemberConditionType, "is not a member"},
+		{etcdv1.NodeFencingAvailableConditionType, "cannot be fenced"},
+	}
+)
+
+// maxPending is how long a node may take to join or leave.
+const maxPending = 5 * time.Minute
+
+func problems(s etcdv1.PacemakerClusterStatus, now time.Time) (errs, warnings []string) {
+	for _, p := range ofCluster {
+		if c := find(s.Conditions, p.kind); c.Status == metav1.ConditionFalse {
+			errs = append(errs, say(p.words, c))
+		}
+	}
+	if s.Nodes == nil || len(*s.Nodes) == 0 {
+		errs = append(errs, "Pacemaker reports no nodes")
+	}
+	if c := find(s.Conditions, pacemakerstatus.Redundant); c.Status == metav1.ConditionFalse {
+		warnings = append(warnings, say("not redundant", c))
+	}
+	if s.Nodes == nil {
+		return errs, warnings
+	}
+	alone := 0 // hosts that are there
+	for _, n := range *s.Nodes {
+		if holds(n.Conditions, etcdv1.NodeOnlineConditionType) {
+			alone++
+		}
+	}
+	for _, n := range *s.Nodes {
+		e, w := nodeProblems(n, alone == 1, now)
+		errs, warnings = append(errs, e...), append(warnings, w...)
+	}
+	return errs, warnings
+}
+
+// nodeProblems are those of one node. That the last one cannot be fenced follows
+// from the loss of the other.
+func nodeProblems(n etcdv1.PacemakerClusterNodeStatus, alone bool, now time.Time) (errs, warnings []string) {
+	c := find(n.Conditions, etcdv1.NodeCleanConditionType)
+	if c.Status == metav1.ConditionFalse {
+		errs = append(errs, say(n.NodeName+" is unclean", c))
+	}
+	if c := find(n.Conditions, etcdv1.NodeOnlineConditionType); c.Status == metav1.ConditionFalse {
+		return append(errs, say(n.NodeName+" is offline", c)), lastFence(n) // what does not run there follows from it
+	}
+	for _, p := range ofNode {
+		if alone && p.kind == etcdv1.NodeFencingAvailableConditionType {
+			continue
+		}
+		if c := find(n.Conditions, p.kind); c.Status == metav1.ConditionFalse {
+			errs = append(errs, say(n.NodeName+" "+p.words, c))
+		}
+	}
+	if c := find(n.Conditions, etcdv1.NodeReadyConditionType); c.Status == metav1.ConditionFalse {
+		words := say(n.NodeName+" is joining or leaving", metav1.Condition{})
+		if now.Sub(c.LastTransitionTime.Time) > maxPending {
+			errs = append(errs, words+" for more than "+maxPending.String())
+		} else {
+			warnings = append(warnings, words)
+		}
+	}
+	for _, r := range n.Resources {
+		if c := find(r.Conditions, etcdv1.ResourceHealthyConditionType); c.Status == metav1.ConditionFalse {
+			errs = append(errs, say(fmt.Sprintf("%s on %s is unhealthy", strings.ToLower(string(r.Name)), n.NodeName), c))
+		}
+	}
+	if len(errs) == 0 && unreported(n) {
+		errs = append(errs, n.NodeName+" is not reported on: "+find(n.Conditions, etcdv1.NodeHealthyConditionType).Message)
+	}
+	return errs, append(warnings, nodeWarnings(n)...)
+}
+
+// unreported is whether nothing is known about a node.
+func unreported(n etcdv1.PacemakerClusterNodeStatus) bool {
+	return find(n.Conditions, etcdv1.NodeOnlineConditionType).Status != metav1.ConditionTrue
+}
+
+func nodeWarnings(n etcdv1.PacemakerClusterNodeStatus) []string {
+	out := lastFence(n)
+	if !holds(n.Conditions, etcdv1.NodeFencingAvailableConditionType) {
+		return out // an error already
+	}
+	if c := find(n.Conditions, etcdv1.NodeFencingHealthyConditionType); c.Status == metav1.ConditionFalse {
+		return append(out, say("not every way to fence "+n.NodeName+" works", c))
+	}
+	if c := find(n.Conditions, pacemakerstatus.FencingProven); c.Status == metav1.ConditionFalse {
+		out = append(out, say("fencing of "+n.NodeName+" is not proven", c))
+	}
+	return out
+}
+
+func lastFence(n etcdv1.PacemakerClusterNodeStatus) []string {
+	if c := find(n.Conditions, pacemakerstatus.LastFenceSucceeded); c.Status == metav1.ConditionFalse {
+		return []string{say("the last fence of "+n.NodeName+" did not succeed", c)}
+	}
+	return nil
+}
+
+func say(words string, c metav1.Condition) string {
+	if c.Message == "" {
+		return words
+	}
+	return words + ": " + c.Message
+}
+
+func holds(list []metav1.Condition, kind string) bool { return pacemakerstatus.Holds(list, kind) }
+
+func find(list []metav1.Condition, kind string) metav1.Condition {
+	for _, c := range list {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}

@@ -1,0 +1,263 @@
+package ingress
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func withDomain(domain string) func(*operatorv1.IngressController) {
+	return func(ic *operatorv1.IngressController) { ic.Spec.Domain = domain }
+}
+
+func madeAt(minute int) func(*operatorv1.IngressController) {
+	return func(ic *operatorv1.IngressController) {
+		ic.CreationTimestamp = metav1.NewTime(day.Add(time.Duration(minute) * time.Minute))
+	}
+}
+
+// wasAdmitted is one that serves a domain already.
+func wasAdmitted(domain string) func(*operatorv1.IngressController) {
+	return func(ic *operatorv1.IngressController) {
+		ic.Status.Domain = domain
+		ic.Status.Conditions = []operatorv1.OperatorCondition{yes(Admitted, "Valid", "")}
+	}
+}
+
+func list(all ...*operatorv1.IngressController) []operatorv1.IngressController {
+	var out []operatorv1.IngressController
+	for _, ic := range all {
+		out = append(out, *ic)
+	}
+	return out
+}
+
+func leaving(ic *operatorv1.IngressController) { ic.DeletionTimestamp = new(metav1.NewTime(day)) }
+
+func TestHardCase15_OneDomainHasOneIngressController(t *testing.T) {
+	a, b := controller("a", withDomain("x.example"), madeAt(1)), controller("b", withDomain("x.example"), madeAt(2))
+	tests := []struct {
+		sentence string
+		all      []operatorv1.IngressController
+		want     string // the names of those that are admitted
+	}{
+		{"of two made one after the other, the first", list(a, b), "a"},
+		{"in any order", list(b, a), "a"},
+		{"of two made at once, the first by name", list(controller("b", withDomain("x.example"), madeAt(1)), a), "a"},
+		{"one that serves it stays, however young", list(a, controller("b", wasAdmitted("x.example"), madeAt(5))), "b"},
+		{"upper case is the same domain", list(a, controller("b", withDomain("X.Example"), madeAt(2))), "a"},
+		{"and so is a dot at the end", list(a, controller("b", withDomain("x.example."), madeAt(2))), "a"},
+		{"the cluster's own domain counts too", list(controller("default", madeAt(1)), controller("b", madeAt(2))), "default"},
+		{"another domain is no conflict", list(a, controller("b", withDomain("y.example"), madeAt(2))), "a b"},
+		{"a part of a domain is another one", list(a, controller("b", withDomain("sub.x.example"), madeAt(2))), "a b"},
+		{"one that leaves still serves", list(controller("a", wasAdmitted("x.example"), leaving), b), "a"},
+		{"one that leaves and never served does not count", list(controller("a", withDomain("x.example"), leaving), b), "a b"},
+		{"two that serve it by mistake: the older one stays", list(
+			controller("a", wasAdmitted("x.example"), madeAt(9)), controller("b", wasAdmitted("x.example"), madeAt(1))), "b"},
+		{"once the first is gone, the one that waited", list(b), "b"},
+	}
+	for _, tt := range tests {
+		var got []string
+		for i := range tt.all {
+			if Admit(&tt.all[i], tt.all, Cluster{Domain: "apps.example"}, nil).Valid() {
+				got = append(got, tt.all[i].Name)
+			}
+		}
+		if strings.Join(sorted(got), " ") != tt.want {
+			t.Errorf("%s: admitted %q, want %q", tt.sentence, got, tt.want)
+		}
+	}
+}
+
+func TestHardCase15_TheMessageNamesTheOther(t *testing.T) {
+	a, b := controller("a", wasAdmitted("x.example")), controller("b", withDomain("x.example"))
+	got := Admit(b, list(a, b), Cluster{}, nil)
+	if message(got.Problems) != "conflicts with: a" {
+		t.Errorf("%q", got.Problems)
+	}
+}
+
+func TestHardCase15_ADomainIsSettledOnce(t *testing.T) {
+	ic := controller("a", wasAdmitted("old.example"), withDomain("new.example"))
+	if got := Admit(ic, list(ic), Cluster{Domain: "apps.example"}, nil); got.Domain != "old.example" {
+		t.Errorf("after a change of spec.domain: %s", got.Domain)
+	}
+	ic = controller("default", wasAdmitted("apps.old"))
+	if got := Admit(ic, list(ic), Cluster{Domain: "apps.new"}, nil); got.Domain != "apps.old" {
+		t.Errorf("after a change of the cluster's domain: %s", got.Domain)
+	}
+}
+
+func TestEveryMistakeOfASpecIsNamedAtOnce(t *testing.T) {
+	ic := controller("x", func(ic *operatorv1.IngressController) {
+		ic.Spec = operatorv1.IngressControllerSpec{
+			Replicas: new(int32(-1)),
+			EndpointPublishingStrategy: &operatorv1.EndpointPublishingStrategy{
+				Type: hostNet, HostNetwork: &operatorv1.HostNetworkStrategy{HTTPPort: 8080, HTTPSPort: 8080, StatsPort: 6443},
+			},
+			NodePlacement: &operatorv1.NodePlacement{NodeSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Exists"}}}},
+			RouteSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}},
+			TLSSecurityProfile: &configv1.TLSSecurityProfile{Type: configv1.TLSProfileCustomType, Custom: &configv1.CustomTLSProfile{
+				TLSProfileSpec: configv1.TLSProfileSpec{Ciphers: []string{"ROT13"}, MinTLSVersion: "TLS9"},
+			}},
+			ClientTLS:                  operatorv1.ClientTLS{ClientCertificatePolicy: "Required", AllowedSubjectPatterns: []string{"("}},
+			TuningOptions:              operatorv1.IngressControllerTuningOptions{HeaderBufferBytes: 1024, HeaderBufferMaxRewriteBytes: 1024},
+			UnsupportedConfigOverrides: runtime.RawExtension{Raw: []byte(`{"localWithFallback": "perhaps"}`)},
+		}
+	})
+	got := Admit(ic, list(ic), Cluster{}, nil).Problems
+	want := []string{
+		"domain is required",
+		"hostNetwork.httpsPort: 8080 is the httpPort too",
+		"hostNetwork.statsPort: on hosts of the cluster, port 6443 is the API server's",
+		"spec.nodePlacement.nodeSelector.matchExpressions",
+		"spec.routeSelector:",
+		`minTLSVersion: "TLS9"`,
+		`ciphers[0]: "ROT13" is not known`,
+		"spec.clientTLS.clientCA.name: required",
+		"spec.clientTLS.allowedSubjectPatterns[0]",
+		"spec.replicas: -1",
+		"headerBufferBytes: 1024 is not more than headerBufferMaxRewriteBytes 1024",
+		`localWithFallback: "perhaps" is neither true nor false`,
+	}
+	for _, w := range want {
+		if !strings.Contains(message(got), w) {
+			t.Errorf("%q is not in\n%s", w, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// TestHardCase11_EachOfTheTwelveChangesOfStrategyIsDoneOrRefused: done, the
+// status has the new one and nothing of the old; refused, it says why and
+// everything stays.
+func TestHardCase11_EachOfTheTwelveChangesOfStrategyIsDoneOrRefused(t *testing.T) {
+	changes := 0
+	foreign := []string{ObjectName("Service", OperandNamespace, "router-x")}
+	for _, from := range strategyTypes() {
+		for _, to := range strategyTypes() {
+			if from == to {
+				continue
+			}
+			changes++
+			ic := controller("x", wasAdmitted("x.example"), func(ic *operatorv1.IngressController) {
+				ic.Status.EndpointPublishingStrategy = EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: from})
+				// What a person left of the old one has no effect.
+				ic.Spec.EndpointPublishingStrategy = EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: from})
+				ic.Spec.EndpointPublishingStrategy.Type = to
+			})
+			name := fmt.Sprintf("%s to %s", from, to)
+			d := Decide(Snapshot{Controller: ic, All: list(ic), Now: day})
+			if s := d.Status.EndpointPublishingStrategy; d.Router == nil || s.Type != to || members(s) != 1 || d.Router.Strategy.Type != to {
+				t.Errorf("%s: %+v", name, s)
+			}
+			d = Decide(Snapshot{Controller: ic, All: list(ic), Now: day, Observed: Observed{Foreign: foreign}})
+			switch needs := NeedsService(EffectiveStrategy(ic.Spec.EndpointPublishingStrategy)) && !NeedsService(ic.Status.EndpointPublishingStrategy); {
+			case needs && (d.Router != nil || d.Status.EndpointPublishingStrategy.Type != from ||
+				!strings.Contains(message(d.Admission.Problems), "belongs to somebody else")):
+				t.Errorf("%s beside somebody else's Service: %+v", name, d)
+			case !NeedsService(d.Status.EndpointPublishingStrategy) && !needs && d.Router == nil:
+				t.Errorf("%s was refused though it needs no Service: %q", name, d.Admission.Problems)
+			}
+		}
+	}
+	if changes != 12 {
+		t.Errorf("%d changes", changes)
+	}
+}
+
+func members(s *operatorv1.EndpointPublishingStrategy) int {
+	n := 0
+	for _, there := range []bool{s.HostNetwork != nil, s.LoadBalancer != nil, s.NodePort != nil, s.Private != nil} {
+		if there {
+			n++
+		}
+	}
+	return n
+}
+
+func TestHardCase11_AChangeToWhatIsInvalidLeavesEverythingAsItIs(t *testing.T) {
+	ic := controller("x", wasAdmitted("x.example"), func(ic *operatorv1.IngressController) {
+		ic.Status.EndpointPublishingStrategy = EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: nodePrt})
+		ic.Spec.EndpointPublishingStrategy = &operatorv1.EndpointPublishingStrategy{
+			Type: hostNet, HostNetwork: &operatorv1.HostNetworkStrategy{HTTPPort: 443},
+		}
+	})
+	d := Decide(Snapshot{Controller: ic, All: list(ic), Now: day})
+	if d.Router != nil || d.Status.EndpointPublishingStrategy.Type != nodePrt {
+		t.Errorf("%+v", d)
+	}
+	if c, _ := find(d.Status.Conditions, Admitted); c.Status != operatorv1.ConditionFalse || c.Reason != "Invalid" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestHardCase10_HostPortsOfOneIngressController: equal ones are refused, own
+// ones are taken, and no number is the standard one.
+func TestHardCase10_HostPortsOfOneIngressController(t *testing.T) {
+	for want, ports := range map[string]operatorv1.HostNetworkStrategy{
+		"80 443 1936 ":   {},
+		"9080 443 1936 ": {HTTPPort: 9080},
+		"9080 9443 9936 spec.endpointPublishingStrategy.hostNetwork.httpsPort: on hosts of the cluster, port 9443 is the API server's": {HTTPPort: 9080, HTTPSPort: 9443, StatsPort: 9936},
+		"443 443 1936 spec.endpointPublishingStrategy.hostNetwork.httpsPort: 443 is the httpPort too":                                  {HTTPPort: 443},
+	} {
+		s := EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: hostNet, HostNetwork: &ports})
+		h := s.HostNetwork
+		if got := fmt.Sprintf("%d %d %d %s", h.HTTPPort, h.HTTPSPort, h.StatsPort, message(strategyProblems(s))); got != want {
+			t.Errorf("%+v: %s, want %s", ports, got, want)
+		}
+	}
+}
+
+func TestTheProtocolIsFollowedInEveryStrategyThatHasOne(t *testing.T) {
+	const p = operatorv1.ProxyProtocol
+	for _, s := range []operatorv1.EndpointPublishingStrategy{
+		{Type: hostNet, HostNetwork: &operatorv1.HostNetworkStrategy{Protocol: p}},
+		{Type: nodePrt, NodePort: &operatorv1.NodePortStrategy{Protocol: p}},
+		{Type: private, Private: &operatorv1.PrivateStrategy{Protocol: p}},
+	} {
+		if !proxyProtocol(EffectiveStrategy(&s)) || proxyProtocol(EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: s.Type})) {
+			t.Errorf("%s", s.Type)
+		}
+	}
+}
+
+func TestWhatRoutersDoNotFollowIsSaid(t *testing.T) {
+	ic := controller("x", func(ic *operatorv1.IngressController) {
+		ic.Spec.RouteAdmission = &operatorv1.RouteAdmissionPolicy{}
+		ic.Spec.TuningOptions.ThreadCount = 4
+	})
+	d := Decide(Snapshot{Controller: ic, All: list(ic), Cluster: Cluster{Domain: "d"}, Now: day})
+	if c, ok := find(d.Status.Conditions, UnsupportedFieldsName); !ok || c.Message != "these routers do not follow spec.routeAdmission, spec.tuningOptions" {
+		t.Errorf("%+v", c)
+	}
+	ic = controller("x")
+	d = Decide(Snapshot{Controller: ic, All: list(ic), Cluster: Cluster{Domain: "d"}, Now: day})
+	if c, ok := find(d.Status.Conditions, UnsupportedFieldsName); ok {
+		t.Errorf("without a reason: %+v", c)
+	}
+}
+
+// TestRoutersThatWouldLetEverybodyInAreNotMade: without the authorities that
+// clients' certificates are checked by, and with patterns that nobody checks.
+func TestRoutersThatWouldLetEverybodyInAreNotMade(t *testing.T) {
+	for want, spec := range map[string]operatorv1.ClientTLS{
+		"spec.clientTLS.clientCA: ConfigMap openshift-config/people is not there, or has nothing under ca-bundle.pem": {
+			ClientCertificatePolicy: "Required", ClientCA: configv1.ConfigMapNameReference{Name: "people"},
+		},
+		"spec.clientTLS.allowedSubjectPatterns: these routers look at who signed a certificate only": {AllowedSubjectPatterns: []string{"CN=me"}},
+	} {
+		ic := controller("x", func(ic *operatorv1.IngressController) { ic.Spec.ClientTLS = spec })
+		d := Decide(Snapshot{Controller: ic, All: list(ic), Cluster: Cluster{Domain: "d"}, Now: day})
+		if d.Router != nil || message(d.Admission.Problems) != want {
+			t.Errorf("%q, want %q", d.Admission.Problems, want)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package ingress
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Keys of the Secret with the authority of default certificates. Beside the
+// one that signs it holds the next one, which is made known long before it
+// signs, and the one before, whose certificates may still be served.
+const (
+	AuthoritySecret = "router-ca"
+	NextCert        = "next.crt"
+	NextKey         = "next.key"
+	PreviousCert    = "previous.crt"
+)
+
+// Lifetimes, and the parts of them after which something new is made. Whoever
+// trusts the authority has from announce to renew to learn the next one.
+const (
+	AuthorityLifetime = 2 * 365 * 24 * time.Hour
+	LeafLifetime      = 365 * 24 * time.Hour
+
+	announceAt = 0.6
+	renewAt    = 0.8
+)
+
+// Certificates are what there is of the certificates of one IngressController,
+// each the data of a Secret, nil where there is none.
+type Certificates struct {
+	// Name is the Secret that is served; Domain is what it has to be good for.
+	Name, Domain string
+	// Authority signs, Served is what routers serve.
+	Authority, Served map[string][]byte
+	// Wanted is the Secret that spec.defaultCertificate names, empty for none.
+	Wanted string
+	// Given is that Secret's data.
+	Given map[string][]byte
+}
+
+// CertificateWork is what there is to do.
+type CertificateWork struct {
+	// NewAuthority makes one where none can be used; NewNext announces the
+	// next; Promote lets the next sign.
+	NewAuthority, NewNext, Promote bool
+	// NewLeaf signs a certificate for the domain, Copy takes the given one.
+	NewLeaf, Copy bool
+	// Problem is why the wanted certificate cannot be served. What is served
+	// stays then. Warning is what clients will refuse about what is served.
+	Problem, Warning string
+	// Again is when to look anew.
+	Again time.Duration
+}
+
+// lookForCertificates is how often certificates are looked at although nothing
+// changed.
+const lookForCertificates = 12 * time.Hour
+
+// CertificatesOf decides about the certificates of one IngressController.
+func CertificatesOf(c Certificates, now time.Time) CertificateWork {
+	w := CertificateWork{Again: lookForCertificates}
+	authority := w.authority(c.Authority, now)
+	served, err := ParsePair(c.Served[corev1.TLSCertKey], c.Served[corev1.TLSPrivateKeyKey])
+	own := err == nil && authority != nil && served.CheckSignatureFrom(authority) == nil
+	switch c.Wanted {
+	case "":
+		w.NewLeaf = !own || !good(served, c.Domain, now)
+	case c.Name:
+		w.Problem = given(c.Served, now) // a person keeps the routers' own Secret
+	default:
+		w.Problem = given(c.Given, now)
+		w.Copy = w.Problem == "" && !samePair(c.Given, c.Served)
+		w.NewLeaf = w.Problem != "" && err != nil // routers need something to start with
+	}
+	if w.Problem != "" {
+		w.Problem = fmt.Sprintf("Secret %s/%s: %s", OperandNamespace, c.Wanted, w.Problem)
+	}
+	w.Warning = warning(c, w)
+	return w
+}
+
+// authority decides about the signer and returns it if it may sign on.
+func (w *CertificateWork) authority(data map[string][]byte, now time.Time) *x509.Certificate {
+	cert, err := ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+	if err != nil || !cert.IsCA || now.After(cert.NotAfter) {
+		w.NewAuthority = true
+		return nil
+	}
+	_, noNext := ParsePair(data[NextCert], data[NextKey])
+	switch {
+	case past(cert, renewAt, now) && noNext == nil:
+		w.Promote = true
+		return nil
+	case past(cert, announceAt, now) && noNext != nil:
+		w.NewNext = true
+	}
+	return cert
+}
+
+// good reports whether a certificate of ours is served on.
+func good(cert *x509.Certificate, domain string, now time.Time) bool {
+	return cert.VerifyHostname("any."+domain) == nil && !past(cert, renewAt, now) && !now.Before(cert.NotBefore)
+}
+
+// past reports whether a part of a certificate's life is over.
+func past(cert *x509.Certificate, part float64, now time.Time) bool {
+	life := cert.NotAfter.Sub(cert.NotBefore)
+	return now.After(cert.NotBefore.Add(time.Duration(float64(life) * part)))
+}
+
+// given is what keeps a certificate of a person's from being served.
+func given(data map[string][]byte, now time.Time) string {
+	if data == nil {
+		return "it is not there yet"
+	}
+	cert, err := ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+	switch {
+	case err != nil:
+		return err.Error()
+	case now.After(cert.NotAfter):
+		return "its certificate ended on " + cert.NotAfter.UTC().Format(time.DateOnly)
+	}
+	return ""
+}
+
+// warning looks at what will be served.
+func warning(c Certificates, w CertificateWork) string {
+	data := c.Served
+	if w.Copy {
+		data = c.Given
+	}
+	cert, err := ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+	switch {
+	case err != nil || w.NewLeaf:
+		return ""
+	case len(cert.DNSNames) == 0 && len(cert.IPAddresses) == 0:
+		return "the default certificate has no subject alternative name: clients refuse it"
+	case cert.VerifyHostname("any."+c.Domain) != nil:
+		return "the default certificate is not good for *." + c.Domain
+	}
+	return ""
+}
+
+func samePair(a, b map[string][]byte) bool {
+	return bytes.Equal(a[corev1.TLSCertKey], b[corev1.TLSCertKey]) && bytes.Equal(a[corev1.TLSPrivateKeyKey], b[corev1.TLSPrivateKeyKey])
+}
+
+// ParsePair reads a certificate and its key, both PEM, and returns the first
+// certificate. Errors say nothing of the key but that it does not fit.
+func ParsePair(cert, key []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(cert)
+	if block == nil {
+		return nil, errors.New(corev1.TLSCertKey + " holds no certificate in PEM")
+	}
+	out, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", corev1.TLSCertKey, err)
+	}
+	signer, err := ParseKey(key)
+	if err != nil {
+		return nil, err
+	}
+	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(out.PublicKey) {
+		return nil, errors.New("certificate and key do not belong together")
+	}
+	return out, nil
+}
+
+// ParseKey reads a private key in any of the usual forms.
+func ParseKey(data []byte) (crypto.Signer, error) {
+	block, rest := pem.Decode(data)
+	for block != nil && block.Type == "EC PARAMETERS" {
+		block, rest = pem.Decode(rest)
+	}
+	if block == nil {
+		return nil, errors.New(corev1.TLSPrivateKeyKey + " holds no key in PEM")
+	}
+	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if signer, ok := key.(crypto.Signer); err == nil && ok {
+		return signer, nil
+	}
+	return nil, errors.New(corev1.TLSPrivateKeyKey + " is no private key that is known (it must not have a passphrase)")
+}

@@ -1,0 +1,162 @@
+package ingress
+
+import (
+	"maps"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Router is one IngressController with everything settled that its routers
+// depend on: what is rendered.
+type Router struct {
+	Name, Domain string
+	Strategy     *operatorv1.EndpointPublishingStrategy
+	// HTTP, HTTPS and Stats are the ports on which a router listens.
+	HTTP, HTTPS, Stats int32
+	// ProxyProtocol is true where whoever is in front says who the client is.
+	ProxyProtocol bool
+
+	Replicas     int32
+	NodeSelector map[string]string
+	Tolerations  []corev1.Toleration
+	// AvoidRemote keeps routers off hosts in other networks.
+	AvoidRemote bool
+	Rollout     Rollout
+	Drain       Drain
+
+	// Namespaces are those that are served, RouteSelector what of them; nil is
+	// all.
+	Namespaces    []string
+	RouteSelector *metav1.LabelSelector
+	// Gateways is true where the cluster knows the kinds of the Gateway API.
+	Gateways bool
+
+	TLS *configv1.TLSProfileSpec
+	// Certificate is the Secret that is served by default.
+	Certificate string
+	ClientTLS   operatorv1.ClientTLS
+	// ClientCA are the authorities of clients, PEM, empty where none are asked
+	// for certificates.
+	ClientCA string
+
+	AccessLog        bool
+	ForwardedHeaders operatorv1.IngressControllerHTTPHeaderPolicy
+	// IdleTimeout and HeaderBytes are 0 for the router's own.
+	IdleTimeout time.Duration
+	HeaderBytes int32
+	// LocalFallback asks a network that knows it for other hosts' routers.
+	LocalFallback bool
+}
+
+// HostNetwork reports whether routers listen on their hosts' own addresses.
+func (r *Router) HostNetwork() bool { return r.Strategy.Type == operatorv1.HostNetworkStrategyType }
+
+// Drain is how a router leaves.
+type Drain struct {
+	// Accept is how long it takes new connections after it has said that it is
+	// not ready, so that whoever is in front notices.
+	Accept time.Duration
+	// Finish is how long requests have after that.
+	Finish time.Duration
+}
+
+// Grace is what a pod needs for both, with something to spare.
+func (d Drain) Grace() time.Duration { return d.Accept + d.Finish + drainSpare }
+
+const drainSpare = 10 * time.Second
+
+// drain depends on what a router holds while it leaves: a host's ports are not
+// the successor's before it is gone, so it must not take an hour. The number
+// of routers has no part in it: scaling replaces none.
+func drain(hostNetwork, single bool) Drain {
+	switch {
+	case !hostNetwork:
+		return Drain{Accept: 20 * time.Second, Finish: time.Hour - 20*time.Second - drainSpare}
+	case !single:
+		return Drain{Accept: 10 * time.Second, Finish: 20 * time.Second}
+	}
+	return Drain{Finish: 5 * time.Second} // nobody else serves meanwhile
+}
+
+// newRouter settles everything but what depends on other objects.
+func newRouter(ic *operatorv1.IngressController, domain string, strategy *operatorv1.EndpointPublishingStrategy, c Cluster) *Router {
+	p := DefaultPlacement(c)
+	r := &Router{
+		Name: ic.Name, Domain: domain, Strategy: strategy, ProxyProtocol: proxyProtocol(strategy),
+		HTTP: HTTPPort, HTTPS: HTTPSPort, Stats: StatsPort,
+		Replicas: replicas(ic, p), AvoidRemote: !p.ControlPlane,
+		TLS: TLSProfile(ic.Spec.TLSSecurityProfile), Certificate: CertificateName(ic.Name), ClientTLS: ic.Spec.ClientTLS,
+	}
+	if strategy.HostNetwork != nil {
+		r.HTTP, r.HTTPS, r.Stats = strategy.HostNetwork.HTTPPort, strategy.HostNetwork.HTTPSPort, strategy.HostNetwork.StatsPort
+	}
+	place(r, ic.Spec.NodePlacement, p)
+	tune(r, &ic.Spec)
+	r.Drain = drain(r.HostNetwork(), p.Single)
+	return r
+}
+
+func replicas(ic *operatorv1.IngressController, p Placement) int32 {
+	if ic.Spec.Replicas != nil {
+		return max(*ic.Spec.Replicas, 0)
+	}
+	return p.Replicas
+}
+
+// place takes what a person set instead of the defaults, each for itself.
+func place(r *Router, wanted *operatorv1.NodePlacement, p Placement) {
+	r.NodeSelector = maps.Clone(p.NodeSelector)
+	var given []corev1.Toleration
+	if wanted != nil {
+		given = wanted.Tolerations
+		if wanted.NodeSelector != nil {
+			r.NodeSelector = copyLabels(wanted.NodeSelector.MatchLabels)
+		}
+	}
+	r.Tolerations = append(r.Tolerations, given...)
+	if len(given) == 0 && selectsControlPlane(r.NodeSelector) {
+		r.Tolerations = ControlPlaneTolerations()
+	}
+	r.Tolerations = append(r.Tolerations, stay(p.Single, given)...)
+}
+
+func tune(r *Router, spec *operatorv1.IngressControllerSpec) {
+	r.AccessLog = spec.Logging != nil && spec.Logging.Access != nil
+	if spec.HTTPHeaders != nil {
+		r.ForwardedHeaders = spec.HTTPHeaders.ForwardedHeaderPolicy
+	}
+	if t := spec.TuningOptions.HTTPKeepAliveTimeout; t != nil {
+		r.IdleTimeout = t.Duration
+	}
+	r.HeaderBytes = spec.TuningOptions.HeaderBufferBytes
+}
+
+// notFollowed names fields that are set and that these routers do not follow.
+func notFollowed(spec *operatorv1.IngressControllerSpec) []string {
+	t := spec.TuningOptions
+	var out []string
+	for field, set := range map[string]bool{
+		"spec.httpErrorCodePages":                    spec.HttpErrorCodePages.Name != "",
+		"spec.routeAdmission":                        spec.RouteAdmission != nil,
+		"spec.httpCompression":                       len(spec.HTTPCompression.MimeTypes) > 0,
+		"spec.haproxyVersion":                        spec.HAProxyVersion != "",
+		"spec.tuningOptions":                         t.ThreadCount != 0 || t.ClientTimeout != nil || t.ServerTimeout != nil || t.TunnelTimeout != nil || t.MaxConnections != 0,
+		"spec.httpHeaders.actions":                   spec.HTTPHeaders != nil && (len(spec.HTTPHeaders.Actions.Request) > 0 || len(spec.HTTPHeaders.Actions.Response) > 0),
+		"spec.httpHeaders (Never)":                   spec.HTTPHeaders != nil && spec.HTTPHeaders.ForwardedHeaderPolicy == operatorv1.NeverHTTPHeaderPolicy,
+		"spec.httpHeaders.uniqueId":                  spec.HTTPHeaders != nil && spec.HTTPHeaders.UniqueId.Name != "",
+		"spec.logging.access (syslog)":               spec.Logging != nil && spec.Logging.Access != nil && spec.Logging.Access.Destination.Type == operatorv1.SyslogLoggingDestinationType,
+		"spec.httpHeaders.headerNameCaseAdjustments": spec.HTTPHeaders != nil && len(spec.HTTPHeaders.HeaderNameCaseAdjustments) > 0,
+		"spec.httpEmptyRequestsPolicy":               spec.HTTPEmptyRequestsPolicy == operatorv1.HTTPEmptyRequestsPolicyIgnore,
+		"spec.idleConnectionTerminationPolicy":       spec.IdleConnectionTerminationPolicy == operatorv1.IngressControllerConnectionTerminationPolicyDeferred,
+		"spec.closedClientConnectionPolicy":          spec.ClosedClientConnectionPolicy == operatorv1.IngressControllerClosedClientConnectionPolicyAbort,
+	} {
+		if set {
+			out = append(out, field)
+		}
+	}
+	return sorted(out)
+}

@@ -1,0 +1,164 @@
+package ingress
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	operatorv1 "github.com/openshift/api/operator/v1"
+)
+
+// The ports of routers, and of the Services before them.
+const (
+	HTTPPort  int32 = 80
+	HTTPSPort int32 = 443
+	// StatsPort is where a router says how it is, and its metrics.
+	StatsPort int32 = 1936
+)
+
+// hostPorts are taken on hosts of a cluster, and by whom.
+var hostPorts = map[int32]string{
+	2379: "etcd", 2380: "etcd", 6443: "the API server", 9443: "the API server", 9444: "haproxy", 9445: "haproxy", 9454: "haproxy",
+	10248: "kubelet", 10250: "kubelet", 10249: "kube-proxy", 10256: "kube-proxy", 10257: "kube-controller-manager",
+	10259: "kube-scheduler", 10270: "holdfast-operator", 10272: "holdfast-operator", 18080: "CoreDNS", 22623: "the configuration server",
+	22624: "the configuration server", 29445: "haproxy", 2224: "pcsd",
+}
+
+// EffectiveStrategy is a publishing strategy with every default filled in, and
+// nothing in it that belongs to another type. Without one, routers are on
+// their hosts' ports: there is no cloud that would balance for them.
+func EffectiveStrategy(s *operatorv1.EndpointPublishingStrategy) *operatorv1.EndpointPublishingStrategy {
+	if s == nil {
+		s = &operatorv1.EndpointPublishingStrategy{Type: operatorv1.HostNetworkStrategyType}
+	}
+	out := &operatorv1.EndpointPublishingStrategy{Type: s.Type}
+	switch s.Type {
+	case operatorv1.HostNetworkStrategyType:
+		out.HostNetwork = hostNetwork(s.HostNetwork)
+	case operatorv1.NodePortServiceStrategyType:
+		out.NodePort = &operatorv1.NodePortStrategy{Protocol: operatorv1.TCPProtocol}
+		if s.NodePort != nil {
+			out.NodePort.Protocol = protocol(s.NodePort.Protocol)
+		}
+	case operatorv1.PrivateStrategyType:
+		out.Private = &operatorv1.PrivateStrategy{Protocol: operatorv1.TCPProtocol}
+		if s.Private != nil {
+			out.Private.Protocol = protocol(s.Private.Protocol)
+		}
+	case operatorv1.LoadBalancerServiceStrategyType:
+		out.LoadBalancer = loadBalancer(s.LoadBalancer)
+	}
+	return out
+}
+
+func hostNetwork(s *operatorv1.HostNetworkStrategy) *operatorv1.HostNetworkStrategy {
+	out := &operatorv1.HostNetworkStrategy{}
+	if s != nil {
+		*out = *s
+	}
+	out.Protocol = protocol(out.Protocol)
+	for port, standard := range map[*int32]int32{&out.HTTPPort: HTTPPort, &out.HTTPSPort: HTTPSPort, &out.StatsPort: StatsPort} {
+		if *port == 0 {
+			*port = standard
+		}
+	}
+	return out
+}
+
+func loadBalancer(s *operatorv1.LoadBalancerStrategy) *operatorv1.LoadBalancerStrategy {
+	out := &operatorv1.LoadBalancerStrategy{}
+	if s != nil {
+		out = s.DeepCopy()
+	}
+	if out.Scope == "" {
+		out.Scope = operatorv1.ExternalLoadBalancer
+	}
+	if out.DNSManagementPolicy == "" {
+		out.DNSManagementPolicy = operatorv1.ManagedLoadBalancerDNS
+	}
+	return out
+}
+
+func protocol(p operatorv1.IngressControllerProtocol) operatorv1.IngressControllerProtocol {
+	if p == operatorv1.DefaultProtocol {
+		return operatorv1.TCPProtocol
+	}
+	return p
+}
+
+// proxyProtocol reports whether routers expect the PROXY protocol.
+func proxyProtocol(s *operatorv1.EndpointPublishingStrategy) bool {
+	switch {
+	case s.HostNetwork != nil:
+		return s.HostNetwork.Protocol == operatorv1.ProxyProtocol
+	case s.NodePort != nil:
+		return s.NodePort.Protocol == operatorv1.ProxyProtocol
+	case s.Private != nil:
+		return s.Private.Protocol == operatorv1.ProxyProtocol
+	}
+	return false
+}
+
+// NeedsService reports whether a strategy publishes by the Service
+// router-NAME.
+func NeedsService(s *operatorv1.EndpointPublishingStrategy) bool {
+	return s.Type == operatorv1.NodePortServiceStrategyType || s.Type == operatorv1.LoadBalancerServiceStrategyType
+}
+
+// strategyProblems are what is wrong with an effective strategy.
+func strategyProblems(s *operatorv1.EndpointPublishingStrategy) []string {
+	const path = "spec.endpointPublishingStrategy"
+	switch s.Type {
+	case operatorv1.HostNetworkStrategyType:
+		return hostNetworkProblems(path+".hostNetwork", s.HostNetwork)
+	case operatorv1.LoadBalancerServiceStrategyType:
+		return sourceRangeProblems(path+".loadBalancer.allowedSourceRanges", s.LoadBalancer.AllowedSourceRanges)
+	case operatorv1.NodePortServiceStrategyType, operatorv1.PrivateStrategyType:
+		return nil
+	}
+	return []string{fmt.Sprintf("%s.type: %q is none of HostNetwork, LoadBalancerService, NodePortService, Private", path, s.Type)}
+}
+
+func hostNetworkProblems(path string, s *operatorv1.HostNetworkStrategy) []string {
+	var out []string
+	seen := map[int32]string{}
+	for _, p := range []struct {
+		field string
+		port  int32
+	}{{"httpPort", s.HTTPPort}, {"httpsPort", s.HTTPSPort}, {"statsPort", s.StatsPort}} {
+		if other, taken := seen[p.port]; taken {
+			out = append(out, fmt.Sprintf("%s.%s: %d is the %s too", path, p.field, p.port, other))
+		}
+		seen[p.port] = p.field
+		if owner, taken := hostPorts[p.port]; taken {
+			out = append(out, fmt.Sprintf("%s.%s: on hosts of the cluster, port %d is %s's", path, p.field, p.port, owner))
+		}
+	}
+	return out
+}
+
+func sourceRangeProblems(path string, ranges []operatorv1.CIDR) []string {
+	var out []string
+	for i, r := range ranges {
+		if _, err := netip.ParsePrefix(strings.TrimSpace(string(r))); err != nil {
+			out = append(out, fmt.Sprintf("%s[%d]: %q is no network such as 192.0.2.0/24", path, i, r))
+		}
+	}
+	return out
+}
+
+// sameType reports whether two strategies publish in the same way.
+func sameType(a, b *operatorv1.EndpointPublishingStrategy) bool {
+	return a != nil && b != nil && a.Type == b.Type
+}
+
+// strategyTypes are all there are, ordered by name.
+func strategyTypes() []operatorv1.EndpointPublishingStrategyType {
+	out := []operatorv1.EndpointPublishingStrategyType{
+		operatorv1.HostNetworkStrategyType, operatorv1.LoadBalancerServiceStrategyType,
+		operatorv1.NodePortServiceStrategyType, operatorv1.PrivateStrategyType,
+	}
+	slices.Sort(out)
+	return out
+}

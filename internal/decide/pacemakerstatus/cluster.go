@@ -1,0 +1,130 @@
+package pacemakerstatus
+
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Cluster is what Pacemaker says about itself, as far as anybody needs it.
+type Cluster struct {
+	// Coordinator is the node whose controller decides, empty for none.
+	Coordinator string
+	// Quorate is unknown where there is no coordinator.
+	Quorate state.Fact[bool]
+	Options Options
+	Nodes   []Node
+	Clones  []Clone
+	// Resources are all instances of all resources, fence devices among them.
+	Resources  []Resource
+	Operations []Operation
+	Failures   []Failure
+	Fences     []Fence
+	Bans       []Ban
+}
+
+// Options are the settings of the cluster that crm_mon tells.
+type Options struct {
+	FencingEnabled bool
+	// NoQuorum is what a part without quorum does.
+	NoQuorum    string
+	Maintenance bool
+	// StopAll is true while nothing but fence devices may run.
+	StopAll bool
+}
+
+// Node is a node as Pacemaker sees it.
+type Node struct {
+	Name                                            string
+	Online, Standby, StandbyOnFail                  bool
+	Maintenance, Pending, Unclean, Shutdown, Expect bool
+	// Kind is member, remote or ping.
+	Kind string
+	// Health is green where no agent reports trouble of the host.
+	Health string
+}
+
+// Clone is a clone, which says more than its instances while none runs.
+type Clone struct {
+	ID                             string
+	Managed, Disabled, Maintenance bool
+}
+
+// Resource is one instance of a resource.
+type Resource struct {
+	ID, Agent string
+	Role      string
+	Target    string // the role that it is to have, empty for no limit
+	Active    bool
+	Orphaned  bool
+	Blocked   bool
+	Managed   bool
+	Failed    bool
+	// Maintenance is told by version 2.1.6 and later only.
+	Maintenance bool
+	// Pending is what is under way: Starting, Stopping, Monitoring.
+	Pending string
+	// Nodes are where it runs: none, one, or in trouble more.
+	Nodes []string
+	// Clone is the id of the clone that it is an instance of, empty for none.
+	Clone string
+	// Bundle is the id of the bundle that holds it, empty for none: what runs
+	// in a container does not run on the host.
+	Bundle string
+}
+
+// Operation is the last outcome of one operation of a resource on a node.
+type Operation struct {
+	Node, Resource, Task string
+	Code                 int
+	Call                 string
+	When                 time.Time // zero where it is not known
+	Interval             string    // empty or 0ms for what does not recur
+}
+
+// Failure is an action that failed and was not cleaned up.
+type Failure struct {
+	Node, Resource, Task string
+	Code                 int
+	Words                string // the agent's own, else Pacemaker's
+	Call                 string
+	When                 time.Time
+	// Probe is true of the look at a resource before anything is done with it.
+	Probe bool
+}
+
+// FenceState is how far a fence is.
+type FenceState string
+
+// How far a fence is.
+const (
+	FenceSucceeded FenceState = "success"
+	FenceFailed    FenceState = "failed"
+	FencePending   FenceState = "pending"
+)
+
+// Fence is one request to fence a node.
+type Fence struct {
+	Target, Action, By, Client string
+	State                      FenceState
+	Words                      string
+	// Done is zero while it is pending.
+	Done time.Time
+}
+
+// Ban keeps a resource from a node.
+type Ban struct{ Resource, Node string }
+
+// Corosync is what corosync.conf says of the hosts.
+type Corosync struct {
+	Nodes []Host
+	// TwoNode is true where one of two has quorum, WaitsNot where a booted host
+	// does not wait for its peer any more.
+	TwoNode, WaitsNot bool
+}
+
+// Host is a node of corosync.conf; its addresses are those of its links.
+type Host struct {
+	Name      string
+	Addresses []string
+}

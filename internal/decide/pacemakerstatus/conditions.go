@@ -1,0 +1,156 @@
+package pacemakerstatus
+
+import (
+	"strings"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Conditions that the API does not name. It lets a cluster, a node and a
+// resource have more than it knows.
+const (
+	// FencingEnabled is false while Pacemaker fences nobody.
+	FencingEnabled = "FencingEnabled"
+	// SettingsAsExpected is false while a setting that safety rests on is
+	// another one: no-quorum-policy, stop-all-resources, two_node, wait_for_all.
+	SettingsAsExpected = "SettingsAsExpected"
+	// Quorate is false on a part of the cluster that may run nothing.
+	Quorate = "Quorate"
+	// Redundant is true while each host holds every acknowledged write, so that
+	// either may be lost.
+	Redundant = "Redundant"
+	// FencingProven of a node is true where its peer has reached the node's BMC.
+	FencingProven = "FencingProven"
+	// LastFenceSucceeded of a node is false where the last fence of it failed or has
+	// not ended.
+	LastFenceSucceeded = "LastFenceSucceeded"
+)
+
+// Reasons of those conditions, and of what nobody reports on.
+const (
+	ReasonNotReported = "NotReported" // of Unknown, anywhere
+
+	ReasonFencingEnabled  = "FencingEnabled"
+	ReasonFencingDisabled = "FencingDisabled"
+
+	ReasonAsExpected      = "AsExpected"
+	ReasonSettingsChanged = "SettingsChanged"
+
+	ReasonQuorate       = "Quorate"
+	ReasonNotQuorate    = "NotQuorate"
+	ReasonNoCoordinator = "NoCoordinator"
+
+	ReasonRedundant = "Redundant"
+	ReasonPeerLost  = "PeerLost"
+	ReasonResyncing = "Resyncing"
+
+	ReasonPeerReaches    = "PeerReachesBMC"
+	ReasonPeerReachesNot = "PeerDoesNotReachBMC"
+	ReasonOnOwnTarget    = "OnlyOnItsTarget"
+	ReasonNotTested      = "NotTested"
+
+	ReasonFenceSucceeded = "FenceSucceeded"
+	ReasonNeverFenced    = "NeverFenced"
+	ReasonFenceFailed    = "FenceFailed"
+	ReasonFencePending   = "FencePending"
+)
+
+// meaning is what a condition is called when it holds and when it does not.
+type meaning struct{ kind, yes, no string }
+
+// The API's conditions.
+var (
+	clusterHealthy = meaning{etcdv1.ClusterHealthyConditionType, etcdv1.ClusterHealthyReasonHealthy, etcdv1.ClusterHealthyReasonUnhealthy}
+	clusterService = meaning{etcdv1.ClusterInServiceConditionType, etcdv1.ClusterInServiceReasonInService, etcdv1.ClusterInServiceReasonInMaintenance}
+
+	nodeHealthy   = meaning{etcdv1.NodeHealthyConditionType, etcdv1.NodeHealthyReasonHealthy, etcdv1.NodeHealthyReasonUnhealthy}
+	nodeOnline    = meaning{etcdv1.NodeOnlineConditionType, etcdv1.NodeOnlineReasonOnline, etcdv1.NodeOnlineReasonOffline}
+	nodeService   = meaning{etcdv1.NodeInServiceConditionType, etcdv1.NodeInServiceReasonInService, etcdv1.NodeInServiceReasonInMaintenance}
+	nodeActive    = meaning{etcdv1.NodeActiveConditionType, etcdv1.NodeActiveReasonActive, etcdv1.NodeActiveReasonStandby}
+	nodeReady     = meaning{etcdv1.NodeReadyConditionType, etcdv1.NodeReadyReasonReady, etcdv1.NodeReadyReasonPending}
+	nodeClean     = meaning{etcdv1.NodeCleanConditionType, etcdv1.NodeCleanReasonClean, etcdv1.NodeCleanReasonUnclean}
+	nodeMember    = meaning{etcdv1.NodeMemberConditionType, etcdv1.NodeMemberReasonMember, etcdv1.NodeMemberReasonNotMember}
+	nodeAvailable = meaning{etcdv1.NodeFencingAvailableConditionType, etcdv1.NodeFencingAvailableReasonAvailable, etcdv1.NodeFencingAvailableReasonUnavailable}
+	nodeFencing   = meaning{etcdv1.NodeFencingHealthyConditionType, etcdv1.NodeFencingHealthyReasonHealthy, etcdv1.NodeFencingHealthyReasonUnhealthy}
+
+	resourceHealthy     = meaning{etcdv1.ResourceHealthyConditionType, etcdv1.ResourceHealthyReasonHealthy, etcdv1.ResourceHealthyReasonUnhealthy}
+	resourceService     = meaning{etcdv1.ResourceInServiceConditionType, etcdv1.ResourceInServiceReasonInService, etcdv1.ResourceInServiceReasonInMaintenance}
+	resourceManaged     = meaning{etcdv1.ResourceManagedConditionType, etcdv1.ResourceManagedReasonManaged, etcdv1.ResourceManagedReasonUnmanaged}
+	resourceEnabled     = meaning{etcdv1.ResourceEnabledConditionType, etcdv1.ResourceEnabledReasonEnabled, etcdv1.ResourceEnabledReasonDisabled}
+	resourceOperational = meaning{etcdv1.ResourceOperationalConditionType, etcdv1.ResourceOperationalReasonOperational, etcdv1.ResourceOperationalReasonFailed}
+	resourceActive      = meaning{etcdv1.ResourceActiveConditionType, etcdv1.ResourceActiveReasonActive, etcdv1.ResourceActiveReasonInactive}
+	resourceStarted     = meaning{etcdv1.ResourceStartedConditionType, etcdv1.ResourceStartedReasonStarted, etcdv1.ResourceStartedReasonStopped}
+	resourceSchedulable = meaning{etcdv1.ResourceSchedulableConditionType, etcdv1.ResourceSchedulableReasonSchedulable, etcdv1.ResourceSchedulableReasonUnschedulable}
+)
+
+// The bounds of a condition in the API, in bytes. Ours are far below.
+const maxMessage = 1024
+
+// is makes a condition that holds or does not; the words say what is wrong.
+func (m meaning) is(holds bool, words ...string) metav1.Condition {
+	if holds {
+		return condition(m.kind, metav1.ConditionTrue, m.yes, words...)
+	}
+	return condition(m.kind, metav1.ConditionFalse, m.no, words...)
+}
+
+// unknown makes one that nothing is known about.
+func (m meaning) unknown(words ...string) metav1.Condition {
+	return condition(m.kind, metav1.ConditionUnknown, ReasonNotReported, words...)
+}
+
+// all makes one that holds where every other condition does; it names those
+// that do not.
+func (m meaning) all(of []metav1.Condition, more ...string) metav1.Condition {
+	var wrong []string
+	said := map[string]bool{}
+	for _, c := range of {
+		if c.Status == metav1.ConditionTrue {
+			continue
+		}
+		text := c.Reason
+		if c.Status == metav1.ConditionUnknown {
+			text = c.Type + " is not known"
+		}
+		if c.Message != "" && !said[c.Message] {
+			text += " (" + c.Message + ")"
+		}
+		said[c.Message] = true
+		wrong = append(wrong, text)
+	}
+	wrong = append(wrong, more...)
+	return m.is(len(wrong) == 0, strings.Join(wrong, "; "))
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason string, words ...string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: shorten(strings.Join(words, "; "), maxMessage)}
+}
+
+// shorten cuts a text to a number of bytes, between two characters.
+func shorten(text string, most int) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= most {
+		return text
+	}
+	cut := most - len(" ...")
+	for cut > 0 && text[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return text[:cut] + " ..."
+}
+
+// Holds reports whether a condition is there and true.
+func Holds(list []metav1.Condition, kind string) bool {
+	return find(list, kind).Status == metav1.ConditionTrue
+}
+
+// find returns a condition, one without a status where there is none.
+func find(list []metav1.Condition, kind string) metav1.Condition {
+	for _, c := range list {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}

@@ -1,0 +1,264 @@
+package pacemakerstatus
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fencing is the class of fence agents.
+const fencing = "stonith:"
+
+func (r Resource) fences() bool { return strings.HasPrefix(r.Agent, fencing) }
+
+// maxAgents is the API's bound of a node's agents.
+const maxAgents = 8
+
+// agents are the fence agents whose target a node is: as many as the API
+// holds, those that do not work first, and all of them.
+func (v view) agents(node string) (listed, all []etcdv1.PacemakerClusterFencingAgentStatus) {
+	names := map[string]bool{}
+	for _, id := range v.devices(node) {
+		a := v.agent(node, id)
+		for i := 2; names[a.Name]; i++ {
+			a.Name = fmt.Sprintf("%s-%d", agentName(id), i)
+		}
+		names[a.Name] = true
+		all = append(all, a)
+	}
+	slices.SortStableFunc(all, func(a, b etcdv1.PacemakerClusterFencingAgentStatus) int {
+		return rank(a) - rank(b)
+	})
+	listed = append([]etcdv1.PacemakerClusterFencingAgentStatus{}, all[:min(len(all), maxAgents)]...)
+	slices.SortFunc(listed, func(a, b etcdv1.PacemakerClusterFencingAgentStatus) int { return strings.Compare(a.Name, b.Name) })
+	return listed, all
+}
+
+// rank puts agents that do not work first.
+func rank(a etcdv1.PacemakerClusterFencingAgentStatus) int {
+	if healthyAgent(a) {
+		return 1
+	}
+	return 0
+}
+
+func healthyAgent(a etcdv1.PacemakerClusterFencingAgentStatus) bool {
+	return Holds(a.Conditions, etcdv1.ResourceHealthyConditionType)
+}
+
+// devices are the ids of a node's fence devices, sorted.
+func (v view) devices(node string) []string {
+	var out []string
+	for _, r := range v.cluster.Resources {
+		if id := base(r.ID); r.fences() && v.target(id) == node && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// target is the node that a device switches: the one whose name the device's
+// id begins with, the longest of them; else the only one that it is kept from.
+func (v view) target(device string) string {
+	best := ""
+	for _, n := range v.names {
+		rest, ok := strings.CutPrefix(device, n)
+		if ok && (rest == "" || rest[0] == '_') && len(n) > len(best) {
+			best = n
+		}
+	}
+	if best != "" {
+		return best
+	}
+	var kept []string
+	for _, b := range v.cluster.Bans {
+		if b.Resource == device && !slices.Contains(kept, b.Node) {
+			kept = append(kept, b.Node)
+		}
+	}
+	if len(kept) == 1 {
+		return kept[0]
+	}
+	return ""
+}
+
+func (v view) agent(node, id string) etcdv1.PacemakerClusterFencingAgentStatus {
+	var f facts
+	agent, on := "", []string(nil)
+	for _, r := range v.cluster.Resources {
+		if !r.fences() || base(r.ID) != id {
+			continue
+		}
+		agent = r.Agent
+		on = append(on, r.Nodes...)
+		v.device(&f, r)
+	}
+	switch {
+	case len(on) == 0:
+		note(&f.inactive, v.nowhere(node))
+		note(&f.stopped, v.nowhere(node))
+	case !slices.ContainsFunc(on, func(n string) bool { return n != node }):
+		note(&f.inactive, "it runs on its own target alone: whether another host reaches the BMC is not known")
+	}
+	return etcdv1.PacemakerClusterFencingAgentStatus{Name: agentName(id), Method: method(id, agent), Conditions: f.conditions()}
+}
+
+// device are the facts of one instance of a device.
+func (v view) device(f *facts, r Resource) {
+	if len(r.Nodes) == 0 {
+		v.settled(f, "", r)
+	}
+	for _, on := range r.Nodes {
+		v.settled(f, on, r)
+	}
+	if r.Failed {
+		note(&f.failed, "it failed"+v.whyAnywhere(r.ID))
+	}
+	if len(r.Nodes) == 0 {
+		if why := v.whyAnywhere(r.ID); why != "" {
+			note(&f.failed, "it failed"+why)
+		}
+		return
+	}
+	if !r.Active {
+		note(&f.inactive, "it is not active")
+	}
+	if !started(r.Role) {
+		note(&f.stopped, roleWords(r))
+	}
+	if r.Orphaned {
+		note(&f.unmanaged, "it runs and is not configured any more")
+	}
+}
+
+// nowhere says why a device runs nowhere.
+func (v view) nowhere(node string) string {
+	for _, n := range v.cluster.Nodes {
+		if n.Name != node && n.Online {
+			return "it runs nowhere"
+		}
+	}
+	return "no other host is online that could fence " + node
+}
+
+func (v view) whyAnywhere(id string) string {
+	for _, n := range v.names {
+		if why := v.why(n, id); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+var (
+	agentCharacters = regexp.MustCompile(`[^a-zA-Z0-9._-]`)
+	ipmi            = regexp.MustCompile(`(?i)ipmi|_ilo|_idrac|_drac`)
+)
+
+// maxAgentName is the API's bound of an agent's name, in bytes.
+const maxAgentName = 290
+
+// agentName is a device's id as the API takes it.
+func agentName(id string) string {
+	id = agentCharacters.ReplaceAllString(id, "-")
+	if len(id) > maxAgentName {
+		id = id[:maxAgentName]
+	}
+	return id
+}
+
+// method is how a device switches: its agent's name tells, else its id. The API
+// knows two words.
+func method(id, agent string) etcdv1.FencingMethod {
+	if !strings.Contains(agent, "redfish") && !strings.Contains(agent, "fence_holdfast") && (ipmi.MatchString(agent) || ipmi.MatchString(id)) {
+		return etcdv1.FencingMethodIPMI
+	}
+	return etcdv1.FencingMethodRedfish
+}
+
+// fencing are the API's conditions of a node that its fence agents make.
+func (v view) fencing(node string, all []etcdv1.PacemakerClusterFencingAgentStatus) []metav1.Condition {
+	if !v.Cluster.Known {
+		return []metav1.Condition{nodeAvailable.unknown(v.Trouble), nodeFencing.unknown(v.Trouble)}
+	}
+	var sick []string
+	for _, a := range all {
+		if !healthyAgent(a) {
+			sick = append(sick, a.Name+": "+find(a.Conditions, etcdv1.ResourceHealthyConditionType).Message)
+		}
+	}
+	if len(all) > maxAgents {
+		sick = append(sick, fmt.Sprintf("%d agents, of which %d are listed", len(all), maxAgents))
+	}
+	if len(all) == 0 {
+		sick = []string{"there is no fence agent for " + node}
+	}
+	available := slices.ContainsFunc(all, healthyAgent)
+	return []metav1.Condition{
+		nodeAvailable.is(available, unless(available, sick)...),
+		nodeFencing.is(len(sick) == 0, sick...),
+	}
+}
+
+func unless(good bool, words []string) []string {
+	if good {
+		return nil
+	}
+	return words
+}
+
+// proven is our own word on whether the peer reaches a node's BMC: it does
+// where a device of the node has last answered to another host.
+func (v view) proven(node string) metav1.Condition {
+	m := meaning{FencingProven, ReasonPeerReaches, ReasonPeerReachesNot}
+	if !v.Cluster.Known {
+		return m.unknown(v.Trouble)
+	}
+	var failed []string
+	onTarget := false
+	for _, r := range v.cluster.Resources {
+		id := base(r.ID)
+		if !r.fences() || v.target(id) != node {
+			continue
+		}
+		onTarget = onTarget || slices.Contains(r.Nodes, node)
+		answered, tried := v.answered(node, id, r.Nodes)
+		if answered && !r.Failed {
+			return m.is(true)
+		}
+		if tried {
+			failed = append(failed, r.ID+v.whyAnywhere(id))
+		}
+	}
+	switch {
+	case len(failed) > 0:
+		return m.is(false, failed...)
+	case onTarget:
+		return condition(FencingProven, metav1.ConditionFalse, ReasonOnOwnTarget, "its device runs on "+node+" itself: no other host has tried the BMC")
+	}
+	return condition(FencingProven, metav1.ConditionUnknown, ReasonNotTested, "no other host has tried its BMC")
+}
+
+// answered reports whether a device last answered on a host that it runs on and
+// that is not its target, and whether it was tried on any. What it answered
+// where it ran once is not so any more.
+func (v view) answered(target, device string, runs []string) (answered, tried bool) {
+	for _, o := range v.cluster.Operations {
+		n := v.node(o.Node)
+		if base(o.Resource) != device || o.Node == target || !n.Value.Online || o.Task != "start" && o.Task != "monitor" {
+			continue
+		}
+		if o.Code != 0 {
+			return false, true
+		}
+		if slices.Contains(runs, o.Node) {
+			answered, tried = true, true
+		}
+	}
+	return answered, tried
+}

@@ -1,0 +1,235 @@
+package pacemakerstatus
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// subdomain is what the API takes for the name of a node.
+var subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// maxName is the API's bound of a node's name, in bytes.
+const maxName = 253
+
+func isNodeName(name string) bool { return len(name) <= maxName && subdomain.MatchString(name) }
+
+// maxAddresses is the API's bound of a node's addresses.
+const maxAddresses = 8
+
+// addresses are those of a node as the API wants them: global, canonical, each
+// once, the first one that of etcd's peers.
+func (v view) addresses(name string) []etcdv1.PacemakerNodeAddress {
+	var texts []string
+	for _, h := range v.Corosync.Value.Nodes {
+		if h.Name == name {
+			texts = append(texts, h.Addresses...)
+		}
+	}
+	texts = append(texts, v.Addresses[name]...)
+	var out []etcdv1.PacemakerNodeAddress
+	for _, text := range texts {
+		addr, err := netip.ParseAddr(strings.Trim(text, "[]"))
+		if err != nil {
+			continue // a name, which only the host could look up
+		}
+		addr = addr.Unmap().WithZone("")
+		a := etcdv1.PacemakerNodeAddress{Type: etcdv1.PacemakerNodeInternalIP, Address: addr.String()}
+		if addr.IsGlobalUnicast() && !slices.Contains(out, a) && len(out) < maxAddresses {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// nodeConditions are those that the API has of a node itself.
+func (v view) nodeConditions(name string) []metav1.Condition {
+	n := v.node(name)
+	if !v.Cluster.Known {
+		var out []metav1.Condition
+		for _, m := range []meaning{nodeOnline, nodeService, nodeActive, nodeReady, nodeClean, nodeMember} {
+			out = append(out, m.unknown(v.Trouble))
+		}
+		return out
+	}
+	if !n.Known {
+		const words = "corosync.conf names it and Pacemaker does not know it"
+		return []metav1.Condition{
+			nodeOnline.is(false, words), nodeService.unknown(words), nodeActive.unknown(words), nodeReady.unknown(words),
+			nodeClean.is(false, words), nodeMember.is(false, words),
+		}
+	}
+	return []metav1.Condition{
+		v.online(n.Value), inService(n.Value), active(n.Value), ready(n.Value), v.clean(n.Value), v.member(n.Value),
+	}
+}
+
+// online takes the word of whoever knows of a loss first.
+func (v view) online(n Node) metav1.Condition {
+	m := v.Membership
+	switch {
+	case !n.Online && n.Shutdown:
+		return nodeOnline.is(false, "it was shut down in order")
+	case !n.Online:
+		return nodeOnline.is(false, "Pacemaker does not run there, or cannot be reached")
+	case m.Known && n.Kind == member && !slices.Contains(m.Value.Members, n.Name):
+		return nodeOnline.is(false, "Corosync has lost it just now")
+	}
+	return nodeOnline.is(true)
+}
+
+func inService(n Node) metav1.Condition {
+	if n.Maintenance {
+		return nodeService.is(false, "it is in maintenance: Pacemaker leaves it alone (pcs node unmaintenance "+n.Name+")")
+	}
+	return nodeService.is(true)
+}
+
+func active(n Node) metav1.Condition {
+	switch {
+	case n.Pending: // Pacemaker lets nothing run there meanwhile, and calls that standby
+		return nodeActive.unknown("it is joining or leaving")
+	case n.StandbyOnFail:
+		return nodeActive.is(false, "it was put into standby by a failure (pcs resource cleanup, then pcs node unstandby "+n.Name+")")
+	case n.Standby:
+		return nodeActive.is(false, "it is in standby: nothing runs there (pcs node unstandby "+n.Name+")")
+	}
+	return nodeActive.is(true)
+}
+
+func ready(n Node) metav1.Condition {
+	if n.Pending {
+		return nodeReady.is(false, "it is joining or leaving")
+	}
+	return nodeReady.is(true)
+}
+
+// clean names what an unclean node waits for: until it is fenced nothing is
+// recovered.
+func (v view) clean(n Node) metav1.Condition {
+	if !n.Unclean {
+		return nodeClean.is(true)
+	}
+	words := "it is to be fenced, and until it is proven off nothing takes its place"
+	if !v.cluster.Options.FencingEnabled {
+		words = "its state is not known, and stonith-enabled is false: nobody fences it"
+	}
+	if f, ok := v.newest(n.Name); ok && f.State == FenceFailed {
+		words = "its fence failed, and nothing takes its place until it is proven off: " + fenceWords(f) +
+			" (docs/runbook/fencing.md; if it is surely off: holdfast quorum confirm)"
+	}
+	return nodeClean.is(false, words)
+}
+
+// member is the kind of a node that takes part in quorum.
+const member = "member"
+
+func (v view) member(n Node) metav1.Condition {
+	if n.Kind != member {
+		return nodeMember.is(false, fmt.Sprintf("it is a %.20s node", n.Kind))
+	}
+	c := v.Corosync
+	if c.Known && !slices.ContainsFunc(c.Value.Nodes, func(h Host) bool { return h.Name == n.Name }) {
+		return nodeMember.is(false, "Pacemaker knows it and corosync.conf does not name it")
+	}
+	return nodeMember.is(true)
+}
+
+// newest is the last fence of a node; one that is pending is the newest.
+func (v view) newest(name string) (Fence, bool) {
+	var last Fence
+	found := false
+	for _, f := range v.cluster.Fences {
+		if f.Target != name {
+			continue
+		}
+		later := f.State == FencePending || last.State != FencePending && f.Done.After(last.Done)
+		if !found || later {
+			last, found = f, true
+		}
+	}
+	return last, found
+}
+
+func fenceWords(f Fence) string {
+	words := f.Action
+	if f.By != "" {
+		words += " by " + f.By
+	}
+	if !f.Done.IsZero() {
+		words += " at " + f.Done.UTC().Format(time.RFC3339)
+	}
+	if f.Words != "" {
+		words += ": " + shorten(f.Words, maxMessage/4)
+	}
+	return words
+}
+
+// lastFence is our own word on the last fence of a node.
+func (v view) lastFence(name string) metav1.Condition {
+	m := meaning{LastFenceSucceeded, ReasonFenceSucceeded, ReasonFenceFailed}
+	f, ok := v.newest(name)
+	switch {
+	case !v.Cluster.Known:
+		return m.unknown(v.Trouble)
+	case !ok:
+		return condition(LastFenceSucceeded, metav1.ConditionTrue, ReasonNeverFenced)
+	case f.State == FencePending:
+		return condition(LastFenceSucceeded, metav1.ConditionFalse, ReasonFencePending, fenceWords(f)+" is under way")
+	}
+	return m.is(f.State == FenceSucceeded, fenceWords(f))
+}
+
+// redundant is true while either host may be lost without a loss of writes.
+func (v view) redundant() metav1.Condition {
+	const kind = Redundant
+	lost := func(words string) metav1.Condition {
+		return condition(kind, metav1.ConditionFalse, ReasonPeerLost, words+": one more failure stops the cluster")
+	}
+	resyncing := func(words string) metav1.Condition {
+		return condition(kind, metav1.ConditionFalse, ReasonResyncing, words+": one more failure stops the cluster")
+	}
+	if !v.Etcd.Known {
+		return condition(kind, metav1.ConditionUnknown, ReasonNotReported, "the agent of etcd on "+v.Host+" does not answer")
+	}
+	s := v.Etcd.Value.Snapshot
+	members := s.Local.Members
+	switch {
+	case state.Is(s.Pacemaker.Contact, false):
+		return lost(s.Peer + " is not there")
+	case !members.Known || !state.Is(s.Local.Running, true):
+		return condition(kind, metav1.ConditionUnknown, ReasonNotReported, "etcd on "+v.Host+" does not say who its members are")
+	case len(members.Value) < expected:
+		return lost("etcd on " + v.Host + " is alone")
+	}
+	for _, m := range members.Value {
+		if m.Learner {
+			return resyncing(nameOf(m, s.Peer) + " is a learner and catches up")
+		}
+		if m.Name == "" {
+			return lost(nameOf(m, s.Peer) + " is listed and has not started")
+		}
+	}
+	if s.Record.Known && s.Record.Value.State != state.EtcdPair {
+		return resyncing(fmt.Sprintf("both are voters and the record of %s says %s, not %s yet", v.Host, s.Record.Value.State, state.EtcdPair))
+	}
+	if state.Is(s.Local.Leader, 0) {
+		return lost("etcd has no leader")
+	}
+	return condition(kind, metav1.ConditionTrue, ReasonRedundant)
+}
+
+func nameOf(m state.EtcdMember, otherwise string) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return otherwise
+}

@@ -1,0 +1,213 @@
+package pacemakerstatus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+)
+
+// tracked is a resource of every node. Its agent tells it, not its id, which
+// is anybody's to choose.
+type tracked struct {
+	name   etcdv1.PacemakerClusterResourceName
+	clone  string
+	agents []string
+}
+
+var (
+	kubelet = tracked{etcdv1.PacemakerClusterResourceNameKubelet, twonode.KubeletClone, []string{"systemd:kubelet", "service:kubelet"}}
+	etcd    = tracked{etcdv1.PacemakerClusterResourceNameEtcd, twonode.EtcdClone, []string{twonode.EtcdAgent, "ocf:heartbeat:podman-etcd"}}
+)
+
+// facts are what the conditions of a resource or of a fence agent follow from:
+// for each what is wrong, empty for nothing.
+type facts struct {
+	service, unmanaged, disabled, failed, inactive, stopped, blocked string
+}
+
+func (f facts) conditions() []metav1.Condition {
+	list := []metav1.Condition{
+		said(resourceService, f.service), said(resourceManaged, f.unmanaged), said(resourceEnabled, f.disabled),
+		said(resourceOperational, f.failed), said(resourceActive, f.inactive), said(resourceStarted, f.stopped),
+		said(resourceSchedulable, f.blocked),
+	}
+	return slices.Insert(list, 0, resourceHealthy.all(list))
+}
+
+func said(m meaning, wrong string) metav1.Condition {
+	if wrong == "" {
+		return m.is(true)
+	}
+	return m.is(false, wrong)
+}
+
+// nothing are the conditions of what nobody reports on.
+func nothing(words string) []metav1.Condition {
+	var out []metav1.Condition
+	for _, m := range []meaning{
+		resourceHealthy, resourceService, resourceManaged, resourceEnabled, resourceOperational, resourceActive, resourceStarted, resourceSchedulable,
+	} {
+		out = append(out, m.unknown(words))
+	}
+	return out
+}
+
+// resource is the status of one of a node's resources.
+func (v view) resource(node string, t tracked) etcdv1.PacemakerClusterResourceStatus {
+	out := etcdv1.PacemakerClusterResourceStatus{Name: t.name}
+	if !v.Cluster.Known {
+		out.Conditions = nothing(v.Trouble)
+		return out
+	}
+	var here, all []Resource
+	for _, r := range v.cluster.Resources {
+		if !slices.Contains(t.agents, r.Agent) || r.Bundle != "" {
+			continue
+		}
+		all = append(all, r)
+		if slices.Contains(r.Nodes, node) {
+			here = append(here, r)
+		}
+	}
+	var f facts
+	if len(here) > 0 {
+		f = v.running(node, here)
+	} else {
+		f = v.absent(node, t, all)
+	}
+	out.Conditions = f.conditions()
+	return out
+}
+
+// running are the facts of instances that are on a node; of several, the worst.
+func (v view) running(node string, instances []Resource) facts {
+	var f facts
+	for _, r := range instances {
+		v.settled(&f, node, r)
+		if r.Failed {
+			note(&f.failed, "it failed"+v.why(node, r.ID))
+		}
+		if !r.Active {
+			note(&f.inactive, "it is not active")
+		}
+		if !started(r.Role) {
+			note(&f.stopped, roleWords(r))
+		}
+		if r.Orphaned {
+			note(&f.unmanaged, "it runs and is not configured any more")
+		}
+	}
+	return f
+}
+
+// settled are the facts that a person's or Pacemaker's settings make.
+func (v view) settled(f *facts, node string, r Resource) {
+	n := v.node(node)
+	switch {
+	case v.cluster.Options.Maintenance:
+		note(&f.service, "maintenance-mode is true")
+	case n.Known && n.Value.Maintenance:
+		note(&f.service, node+" is in maintenance")
+	case r.Maintenance:
+		note(&f.service, "it is in maintenance")
+	}
+	if !r.Managed {
+		note(&f.unmanaged, "Pacemaker does not manage it (pcs resource manage "+r.ID+")")
+	}
+	if strings.EqualFold(r.Target, "Stopped") {
+		note(&f.disabled, "it is disabled (pcs resource enable "+r.ID+")")
+	}
+	if v.cluster.Options.StopAll && !r.fences() {
+		note(&f.disabled, "stop-all-resources is true")
+	}
+	if r.Blocked {
+		note(&f.blocked, "Pacemaker does nothing more with it"+v.why(node, r.ID))
+	}
+}
+
+// absent are the facts of a resource that is not on a node. Instances that are
+// nowhere tell how it is configured.
+func (v view) absent(node string, t tracked, all []Resource) facts {
+	f := facts{inactive: "it does not run on " + node, stopped: "it does not run on " + node}
+	if len(all) == 0 {
+		const words = "it is not configured"
+		f = facts{inactive: words, stopped: words, blocked: words, unmanaged: words}
+	}
+	for _, c := range v.cluster.Clones {
+		if len(all) == 0 && c.ID == t.clone && v.empty(c.ID) {
+			f = facts{inactive: "it runs nowhere", stopped: "it runs nowhere"}
+			v.settled(&f, node, Resource{ID: c.ID, Managed: c.Managed, Maintenance: c.Maintenance, Target: targetOf(c)})
+		}
+	}
+	for _, r := range all {
+		if len(r.Nodes) == 0 || r.Clone != "" {
+			r.Blocked = r.Blocked && len(r.Nodes) == 0 // another node's instance may be
+			v.settled(&f, node, r)
+		}
+	}
+	for _, r := range all {
+		if why := v.why(node, r.ID); why != "" && f.failed == "" {
+			f.failed = "it failed" + why
+		}
+	}
+	return f
+}
+
+// empty reports whether a clone has no instance at all.
+func (v view) empty(clone string) bool {
+	return !slices.ContainsFunc(v.cluster.Resources, func(r Resource) bool { return r.Clone == clone })
+}
+
+func targetOf(c Clone) string {
+	if c.Disabled {
+		return "Stopped"
+	}
+	return ""
+}
+
+// why is the last failure of a resource on a node, as the end of a sentence.
+func (v view) why(node, id string) string {
+	var last *Failure
+	for i, f := range v.cluster.Failures {
+		if f.Node == node && base(f.Resource) == base(id) && (last == nil || !f.When.Before(last.When)) {
+			last = &v.cluster.Failures[i]
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return fmt.Sprintf(": %s on %s: %s", last.Task, node, shorten(last.Words, maxMessage/4))
+}
+
+// base is the id of a resource without the number of its instance.
+func base(id string) string {
+	name, number, ok := strings.Cut(id, ":")
+	if ok && strings.Trim(number, "0123456789") == "" {
+		return name
+	}
+	return id
+}
+
+// note keeps the first thing that is wrong.
+func note(what *string, words string) {
+	if *what == "" {
+		*what = words
+	}
+}
+
+// started reports whether a role is one that runs.
+func started(role string) bool {
+	return slices.Contains([]string{"Started", "Promoted", "Unpromoted", "Master", "Slave"}, role)
+}
+
+func roleWords(r Resource) string {
+	if r.Pending != "" {
+		return "it is " + strings.ToLower(r.Pending)
+	}
+	return "its role is " + r.Role
+}

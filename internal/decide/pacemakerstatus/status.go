@@ -1,0 +1,234 @@
+package pacemakerstatus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Input is everything that the status is made from, as one host sees it.
+type Input struct {
+	// Host is this host's name.
+	Host string
+	// Cluster is unknown where Pacemaker does not answer on this host; Trouble
+	// says why.
+	Cluster state.Fact[Cluster]
+	Trouble string
+	// Corosync is unknown where its configuration cannot be read.
+	Corosync state.Fact[Corosync]
+	// Membership is what Corosync says now. It knows of a lost host before
+	// Pacemaker does.
+	Membership state.Fact[state.Membership]
+	// Etcd is what this host's agent of etcd reports.
+	Etcd state.Fact[state.EtcdReport]
+	// Addresses are hosts' addresses from elsewhere, for those whose own are not
+	// in corosync.conf.
+	Addresses map[string][]string
+}
+
+// expected is how many nodes there are to be.
+const expected = 2
+
+// maxNodes is the API's bound of the list of nodes.
+const maxNodes = 5
+
+// Status returns the status without times: Timed adds them.
+func Status(in Input) etcdv1.PacemakerClusterStatus {
+	v := view{Input: in, cluster: in.Cluster.Value}
+	v.names = v.allNames()
+	nodes, unlisted := v.nodes()
+	s := etcdv1.PacemakerClusterStatus{Nodes: &nodes}
+	s.Conditions = []metav1.Condition{
+		v.service(), v.count(unlisted), v.fencingEnabled(), v.settings(), v.quorate(), v.redundant(),
+	}
+	var sick []string
+	for _, n := range nodes {
+		if c := find(n.Conditions, etcdv1.NodeHealthyConditionType); c.Status != metav1.ConditionTrue {
+			sick = append(sick, fmt.Sprintf("%s: %s", n.NodeName, c.Message))
+		}
+	}
+	s.Conditions = slices.Insert(s.Conditions, 0, clusterHealthy.all(counted(s.Conditions), sick...))
+	return s
+}
+
+// counted are the conditions that make up the health of the cluster. That
+// etcd's agent does not answer says nothing about it.
+func counted(list []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(list), func(c metav1.Condition) bool {
+		return c.Type == Redundant && c.Status == metav1.ConditionUnknown
+	})
+}
+
+// view is what one look has found, and who the nodes are.
+type view struct {
+	Input
+	cluster Cluster
+	names   []string
+}
+
+// allNames are the nodes that anything names, sorted. Remote nodes and ping
+// nodes are among them: they have no place in such a cluster.
+func (v view) allNames() []string {
+	var names []string
+	for _, n := range v.cluster.Nodes {
+		names = append(names, n.Name)
+	}
+	for _, h := range v.Corosync.Value.Nodes {
+		names = append(names, h.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// node is what Pacemaker says of one, unknown where it does not name it.
+func (v view) node(name string) state.Fact[Node] {
+	i := slices.IndexFunc(v.cluster.Nodes, func(n Node) bool { return n.Name == name })
+	if !v.Cluster.Known || i < 0 {
+		return state.Fact[Node]{}
+	}
+	return state.Known(v.cluster.Nodes[i])
+}
+
+func (v view) service() metav1.Condition {
+	if !v.Cluster.Known {
+		return clusterService.unknown(v.Trouble)
+	}
+	if v.cluster.Options.Maintenance {
+		return clusterService.is(false, "maintenance-mode is true: Pacemaker neither starts, stops nor watches anything (pcs property set maintenance-mode=false)")
+	}
+	return clusterService.is(true)
+}
+
+// count tells of nodes that are too few or too many, and of those that could
+// not be listed. Without an answer corosync.conf says who there is.
+func (v view) count(unlisted []string) metav1.Condition {
+	const kind = etcdv1.ClusterNodeCountAsExpectedConditionType
+	n := len(v.names)
+	words := fmt.Sprintf("%d nodes (%s)", n, shorten(strings.Join(v.names, ", "), maxMessage/2))
+	if len(unlisted) > 0 {
+		words += "; not listed: " + strings.Join(unlisted, ", ")
+	}
+	switch {
+	case n < expected:
+		return condition(kind, metav1.ConditionFalse, etcdv1.ClusterNodeCountAsExpectedReasonInsufficientNodes, words)
+	case n > expected:
+		return condition(kind, metav1.ConditionFalse, etcdv1.ClusterNodeCountAsExpectedReasonExcessiveNodes, words)
+	case len(unlisted) == 0:
+		words = ""
+	}
+	return condition(kind, metav1.ConditionTrue, etcdv1.ClusterNodeCountAsExpectedReasonAsExpected, words)
+}
+
+func (v view) fencingEnabled() metav1.Condition {
+	m := meaning{FencingEnabled, ReasonFencingEnabled, ReasonFencingDisabled}
+	if !v.Cluster.Known {
+		return m.unknown(v.Trouble)
+	}
+	if !v.cluster.Options.FencingEnabled {
+		return m.is(false, "stonith-enabled is false: a lost host is not switched off, and the other one waits for a person (pcs property set stonith-enabled=true)")
+	}
+	return m.is(true)
+}
+
+// noQuorum is what a part without quorum has to do (decide/twonode).
+const noQuorum = "stop"
+
+func (v view) settings() metav1.Condition {
+	m := meaning{SettingsAsExpected, ReasonAsExpected, ReasonSettingsChanged}
+	var wrong []string
+	if o := v.cluster.Options; v.Cluster.Known {
+		if o.NoQuorum != noQuorum && o.NoQuorum != "" {
+			wrong = append(wrong, fmt.Sprintf("no-quorum-policy is %s, not %s: a host that has not seen its peer may run what the peer runs", o.NoQuorum, noQuorum))
+		}
+		if o.StopAll {
+			wrong = append(wrong, "stop-all-resources is true: nothing runs")
+		}
+	}
+	if c := v.Corosync.Value; v.Corosync.Known {
+		if !c.TwoNode {
+			wrong = append(wrong, "corosync.conf has no two_node: the survivor of a failure has no quorum")
+		}
+		if c.WaitsNot {
+			wrong = append(wrong, "corosync.conf has wait_for_all: 0: a booted host does not wait for its peer")
+		}
+	}
+	switch {
+	case len(wrong) > 0:
+		return m.is(false, wrong...)
+	case !v.Cluster.Known || !v.Corosync.Known:
+		return m.unknown(v.unread()...)
+	}
+	return m.is(true)
+}
+
+// unread names what could not be read.
+func (v view) unread() []string {
+	var out []string
+	if !v.Cluster.Known {
+		out = append(out, v.Trouble)
+	}
+	if !v.Corosync.Known {
+		out = append(out, "corosync.conf cannot be read")
+	}
+	return out
+}
+
+func (v view) quorate() metav1.Condition {
+	m := meaning{Quorate, ReasonQuorate, ReasonNotQuorate}
+	q := v.cluster.Quorate
+	switch {
+	case !v.Cluster.Known:
+		return m.unknown(v.Trouble)
+	case !q.Known:
+		return condition(Quorate, metav1.ConditionUnknown, ReasonNoCoordinator, "no host of Pacemaker decides at the moment")
+	case !q.Value:
+		return m.is(false, "this part of the cluster has not seen the other host since it booted, and runs nothing")
+	}
+	return m.is(true)
+}
+
+// nodes are all nodes that the API can hold, and the names of those that it
+// cannot, with the reason.
+func (v view) nodes() (list []etcdv1.PacemakerClusterNodeStatus, unlisted []string) {
+	list = []etcdv1.PacemakerClusterNodeStatus{} // written even when it is empty
+	for _, name := range v.names {
+		addresses := v.addresses(name)
+		switch {
+		case !isNodeName(name):
+			unlisted = append(unlisted, fmt.Sprintf("%.60q, which is no name of a node in Kubernetes", name))
+		case len(addresses) == 0:
+			unlisted = append(unlisted, name+", whose address is not known")
+		case len(list) == maxNodes:
+			unlisted = append(unlisted, name+fmt.Sprintf(", the list ends at %d", maxNodes))
+		default:
+			list = append(list, v.nodeStatus(name, addresses))
+		}
+	}
+	return list, unlisted
+}
+
+func (v view) nodeStatus(name string, addresses []etcdv1.PacemakerNodeAddress) etcdv1.PacemakerClusterNodeStatus {
+	agents, all := v.agents(name)
+	out := etcdv1.PacemakerClusterNodeStatus{
+		NodeName: name, Addresses: addresses, FencingAgents: agents,
+		Resources: []etcdv1.PacemakerClusterResourceStatus{
+			v.resource(name, kubelet), v.resource(name, etcd),
+		},
+	}
+	conditions := v.nodeConditions(name)
+	conditions = append(conditions, v.fencing(name, all)...)
+	var sick []string
+	for _, r := range out.Resources {
+		if c := find(r.Conditions, etcdv1.ResourceHealthyConditionType); c.Status != metav1.ConditionTrue {
+			sick = append(sick, fmt.Sprintf("%s is unhealthy: %s", r.Name, c.Message))
+		}
+	}
+	healthy := nodeHealthy.all(conditions, sick...)
+	out.Conditions = append(append([]metav1.Condition{healthy}, conditions...), v.proven(name), v.lastFence(name))
+	return out
+}

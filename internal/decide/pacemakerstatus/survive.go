@@ -1,0 +1,67 @@
+package pacemakerstatus
+
+import (
+	"fmt"
+	"strings"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Survival is what the loss of a host would come to.
+type Survival struct {
+	// Host is the one that would be lost.
+	Host string `json:"host"`
+	// Survives is true where the other one would go on by itself.
+	Survives bool `json:"survives"`
+	// Because says why not, empty where it would.
+	Because string `json:"because,omitempty"`
+}
+
+// Survives says for each host what its loss would come to now: the other one
+// goes on where it is there and well, holds every acknowledged write, and can
+// prove that the lost one is off. What is not known is no reason to hope.
+func Survives(s etcdv1.PacemakerClusterStatus) []Survival {
+	var out []Survival
+	for _, lost := range nodesOf(&s) {
+		why := reasons(s, lost)
+		out = append(out, Survival{Host: lost.NodeName, Survives: len(why) == 0, Because: strings.Join(why, "; ")})
+	}
+	return out
+}
+
+// reasons are why the loss of a node would not be survived.
+func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeStatus) []string {
+	var why []string
+	add := func(c metav1.Condition, words string) {
+		if c.Status == metav1.ConditionTrue {
+			return
+		}
+		if c.Message != "" {
+			words += " (" + c.Message + ")"
+		}
+		why = append(why, words)
+	}
+	others := 0
+	for _, n := range nodesOf(&s) {
+		if n.NodeName == lost.NodeName {
+			continue
+		}
+		others++
+		add(find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is not there")
+		for _, r := range n.Resources {
+			if r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
+				add(find(r.Conditions, etcdv1.ResourceHealthyConditionType), fmt.Sprintf("etcd on %s is not well", n.NodeName))
+			}
+		}
+	}
+	if others == 0 {
+		return []string{"there is no other host"}
+	}
+	add(find(s.Conditions, Redundant), "the two do not both hold every write")
+	add(find(s.Conditions, FencingEnabled), "fencing is disabled")
+	add(find(s.Conditions, etcdv1.ClusterInServiceConditionType), "the cluster is in maintenance")
+	add(find(lost.Conditions, etcdv1.NodeFencingAvailableConditionType), lost.NodeName+" cannot be fenced")
+	add(find(lost.Conditions, FencingProven), "nobody has proven that "+lost.NodeName+" can be fenced")
+	return why
+}

@@ -1,0 +1,146 @@
+package pacemakerstatus
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Timed gives each condition the time since when it is so: that of before
+// where its status was the same, now where it was another or none. Before may
+// be nil. The time of the whole never goes back: it is now, or where this
+// host's clock is behind, a second after the one before.
+func Timed(s etcdv1.PacemakerClusterStatus, before *etcdv1.PacemakerClusterStatus, now time.Time) etcdv1.PacemakerClusterStatus {
+	was := &etcdv1.PacemakerClusterStatus{}
+	if before != nil {
+		was = before
+	}
+	out := *s.DeepCopy()
+	at := metav1.NewTime(now.UTC().Truncate(time.Second))
+	eachList(&out, was, func(list, old []metav1.Condition) {
+		for i := range list {
+			list[i].LastTransitionTime = at
+			if c := find(old, list[i].Type); c.Status == list[i].Status && !c.LastTransitionTime.IsZero() {
+				list[i].LastTransitionTime = c.LastTransitionTime
+			}
+		}
+	})
+	out.LastUpdated = at
+	if at.Time.Before(was.LastUpdated.Time) {
+		out.LastUpdated = metav1.NewTime(was.LastUpdated.Add(time.Second))
+	}
+	return out
+}
+
+// Merged is what to write where the API has another status than this host
+// thought: of a condition that is the same in both the API's time counts,
+// unless this host saw it change after the API was last written.
+func Merged(own, api etcdv1.PacemakerClusterStatus, now time.Time) etcdv1.PacemakerClusterStatus {
+	out := Timed(own, &api, now)
+	eachList(&out, &own, func(list, seen []metav1.Condition) {
+		for i := range list {
+			if c := find(seen, list[i].Type); c.LastTransitionTime.After(api.LastUpdated.Time) {
+				list[i].LastTransitionTime = c.LastTransitionTime
+			}
+		}
+	})
+	return out
+}
+
+// eachList calls f with each list of conditions of a status, and with that of
+// the same thing in another one.
+func eachList(s, other *etcdv1.PacemakerClusterStatus, f func(list, other []metav1.Condition)) {
+	f(s.Conditions, other.Conditions)
+	for i := range nodesOf(s) {
+		n := &(*s.Nodes)[i]
+		old := nodeNamed(other, n.NodeName)
+		f(n.Conditions, old.Conditions)
+		for k := range n.Resources {
+			r := &n.Resources[k]
+			var was []metav1.Condition
+			if i := slices.IndexFunc(old.Resources, func(o etcdv1.PacemakerClusterResourceStatus) bool { return o.Name == r.Name }); i >= 0 {
+				was = old.Resources[i].Conditions
+			}
+			f(r.Conditions, was)
+		}
+		for k := range n.FencingAgents {
+			a := &n.FencingAgents[k]
+			var was []metav1.Condition
+			if i := slices.IndexFunc(old.FencingAgents, func(o etcdv1.PacemakerClusterFencingAgentStatus) bool { return o.Name == a.Name }); i >= 0 {
+				was = old.FencingAgents[i].Conditions
+			}
+			f(a.Conditions, was)
+		}
+	}
+}
+
+func nodesOf(s *etcdv1.PacemakerClusterStatus) []etcdv1.PacemakerClusterNodeStatus {
+	if s.Nodes == nil {
+		return nil
+	}
+	return *s.Nodes
+}
+
+func nodeNamed(s *etcdv1.PacemakerClusterStatus, name string) etcdv1.PacemakerClusterNodeStatus {
+	for _, n := range nodesOf(s) {
+		if n.NodeName == name {
+			return n
+		}
+	}
+	return etcdv1.PacemakerClusterNodeStatus{}
+}
+
+// Same reports whether two statuses say the same, whenever they say it.
+func Same(a, b etcdv1.PacemakerClusterStatus) bool {
+	return string(timeless(a)) == string(timeless(b))
+}
+
+func timeless(s etcdv1.PacemakerClusterStatus) []byte {
+	s = *s.DeepCopy()
+	s.LastUpdated = metav1.Time{}
+	eachList(&s, &etcdv1.PacemakerClusterStatus{}, func(list, _ []metav1.Condition) {
+		for i := range list {
+			list[i].LastTransitionTime = metav1.Time{}
+		}
+		slices.SortFunc(list, func(a, b metav1.Condition) int { return compare(a.Type, b.Type) })
+	})
+	return JSON(s)
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// wireNode writes the agents of a node even where there are none: the type of
+// the API drops an empty list, and the API refuses a node without one.
+type wireNode struct {
+	etcdv1.PacemakerClusterNodeStatus `json:",inline"`
+
+	FencingAgents []etcdv1.PacemakerClusterFencingAgentStatus `json:"fencingAgents"`
+}
+
+// JSON writes a status with its empty lists, which are the worst of states.
+func JSON(s etcdv1.PacemakerClusterStatus) []byte {
+	nodes := []wireNode{}
+	for _, n := range nodesOf(&s) {
+		agents := n.FencingAgents
+		if agents == nil {
+			agents = []etcdv1.PacemakerClusterFencingAgentStatus{}
+		}
+		nodes = append(nodes, wireNode{PacemakerClusterNodeStatus: n, FencingAgents: agents})
+	}
+	data, err := json.Marshal(map[string]any{"conditions": s.Conditions, "lastUpdated": s.LastUpdated, "nodes": nodes})
+	if err != nil {
+		panic(err) // texts, times and lists of them
+	}
+	return data
+}

@@ -1,0 +1,98 @@
+package pacemakerstatus
+
+import (
+	"testing"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func online(s etcdv1.PacemakerClusterStatus) metav1.Condition {
+	return find(nodeNamed(&s, "cp-2").Conditions, etcdv1.NodeOnlineConditionType)
+}
+
+func TestB4ATransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
+	good, bad := Status(input(t, "healthy")), Status(input(t, "lost-fenced"))
+	first := Timed(good, nil, noon)
+	later := Timed(good, &first, noon.Add(time.Hour))
+	if at := online(later).LastTransitionTime; !at.Time.Equal(noon) || !later.LastUpdated.Time.Equal(noon.Add(time.Hour)) {
+		t.Errorf("nothing changed: %v, %v", at, later.LastUpdated)
+	}
+	lost := Timed(bad, &later, noon.Add(2*time.Hour))
+	if at := online(lost).LastTransitionTime; !at.Time.Equal(noon.Add(2 * time.Hour)) {
+		t.Errorf("it was lost: %v", at)
+	}
+	c := find(nodeNamed(&lost, "cp-2").Conditions, etcdv1.NodeActiveConditionType)
+	if !c.LastTransitionTime.Time.Equal(noon) {
+		t.Errorf("a condition that stayed: %v", c)
+	}
+}
+
+func TestHardCase35TheTimeOfTheStatusNeverGoesBack(t *testing.T) {
+	s := Status(input(t, "healthy"))
+	first := Timed(s, nil, noon)
+	behind := Timed(s, &first, noon.Add(-time.Hour))
+	if !behind.LastUpdated.Time.Equal(noon.Add(time.Second)) {
+		t.Errorf("%v", behind.LastUpdated)
+	}
+	if same := Timed(s, &first, noon.Add(300*time.Millisecond)); !same.LastUpdated.Time.Equal(noon) {
+		t.Errorf("within a second: %v", same.LastUpdated)
+	}
+}
+
+func TestTheAPIsTimesCountUnlessItMissedAChange(t *testing.T) {
+	good, bad := Status(input(t, "healthy")), Status(input(t, "lost-fenced"))
+	api := Timed(good, nil, noon)
+	// This host began to look later and saw no change.
+	own := Timed(good, nil, noon.Add(-time.Minute))
+	if at := online(Merged(own, api, noon.Add(time.Minute))).LastTransitionTime; !at.Time.Equal(noon) {
+		t.Errorf("the API's: %v", at)
+	}
+	// While the API was away the host was lost and came back.
+	lost := Timed(bad, &api, noon.Add(time.Minute))
+	back := Timed(good, &lost, noon.Add(2*time.Minute))
+	if at := online(Merged(back, api, noon.Add(3*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(2 * time.Minute)) {
+		t.Errorf("what the API missed: %v", at)
+	}
+}
+
+func TestTwoStatusesThatSayTheSame(t *testing.T) {
+	good := Status(input(t, "healthy"))
+	if !Same(Timed(good, nil, noon), Timed(good, nil, noon.Add(time.Hour))) || Same(good, Status(input(t, "standby"))) {
+		t.Error("times count, or words do not")
+	}
+}
+
+func TestOfTwoHostsOneWrites(t *testing.T) {
+	both := state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}, Quorate: true})
+	for _, c := range []struct {
+		name   string
+		on     string
+		change func(*Input)
+		silent time.Duration
+		want   bool
+	}{
+		{"the coordinator", "cp-1", func(*Input) {}, 0, true},
+		{"the other one", "cp-2", func(*Input) {}, 0, false},
+		{"the other one, when nobody writes", "cp-2", func(*Input) {}, 2 * time.Minute, true},
+		{"the other one, when the coordinator is gone", "cp-2", func(in *Input) { in.Membership.Value.Members = []string{"cp-2"} }, 0, true},
+		{"the first, without a coordinator", "cp-1", func(in *Input) { in.Cluster.Value.Coordinator = "" }, 0, true},
+		{"the second, without a coordinator", "cp-2", func(in *Input) { in.Cluster.Value.Coordinator = "" }, 0, false},
+		{"without quorum", "cp-1", func(in *Input) { in.Membership.Value.Quorate = false }, 0, false},
+		{"without quorum, says Pacemaker", "cp-1", func(in *Input) { in.Cluster.Value.Quorate = state.Known(false) }, 0, false},
+		{"without an answer", "cp-1", func(in *Input) { in.Cluster.Known = false }, 0, false},
+		{"without an answer, when nobody writes", "cp-1", func(in *Input) { in.Cluster.Known = false }, 2 * time.Minute, true},
+	} {
+		in := input(t, "healthy")
+		in.Host, in.Membership = c.on, both
+		c.change(&in)
+		if got, why := Writes(in, c.silent); got != c.want {
+			t.Errorf("%s: %v, %s", c.name, got, why)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package vips decides about virtual IPs: whether a pair of lists keeps every
+// rule, at installation and on a running cluster; what a wish to change them
+// comes to; and how far a change has got. It is the one place where those
+// rules are: the installer, the operator and `holdfast vip` all ask it.
+package vips
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Networks is an address plan as far as it could be understood.
+type Networks struct {
+	Machine, Cluster, Service []netip.Prefix
+	// Complete is true where each list was read whole, so that what is missing
+	// may be reported too.
+	Complete bool
+}
+
+// Family is an address family, by its name for people.
+type Family string
+
+// The address families.
+const (
+	IPv4 Family = "IPv4"
+	IPv6 Family = "IPv6"
+)
+
+// FamilyOf returns the family of an address.
+func FamilyOf(a netip.Addr) Family {
+	if a.Unmap().Is4() {
+		return IPv4
+	}
+	return IPv6
+}
+
+// families lists those of networks in their order.
+func families(list []netip.Prefix) []Family {
+	var out []Family
+	for _, p := range list {
+		if f := FamilyOf(p.Addr()); !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Address parses an address that a host can have; detail says what is wrong
+// with it and is empty for nothing.
+func Address(text string) (addr netip.Addr, detail string) {
+	addr, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+		return addr, "must be an IP address"
+	case addr.Zone() != "":
+		return addr, "must not have a zone"
+	case addr.Is4In6():
+		return addr, "is an IPv4 address in IPv6 form: write it as " + addr.Unmap().String()
+	}
+	return addr, ""
+}
+
+// Unreachable names the kind of an address that no other host could reach, as
+// the end of a sentence about it, or is empty.
+func Unreachable(a netip.Addr) string {
+	if kind := reserved(a); kind != "" {
+		return "is " + kind + ", which no host can hold"
+	}
+	return ""
+}
+
+func reserved(a netip.Addr) string {
+	switch {
+	case a.IsUnspecified():
+		return "the unspecified address"
+	case a.IsLoopback():
+		return "a loopback address"
+	case a.IsMulticast():
+		return "a multicast address"
+	case a.IsLinkLocalUnicast():
+		return "a link-local address"
+	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "the broadcast address"
+	}
+	return ""
+}
+
+// HostAddress parses an address that a host of the cluster will hold and looks
+// for its place among the networks; detail is empty if nothing is wrong.
+func HostAddress(text string, nets Networks) (addr netip.Addr, detail string) {
+	addr, detail = Address(text)
+	if detail != "" {
+		return addr, detail
+	}
+	for _, ask := range []func() string{
+		func() string { return Unreachable(addr) },
+		func() string { return within(addr, nets.Cluster, "pod network") },
+		func() string { return within(addr, nets.Service, "service network") },
+		func() string { return outside(addr, nets) },
+		func() string { return edge(addr, nets.Machine) },
+	} {
+		if detail = ask(); detail != "" {
+			return addr, detail
+		}
+	}
+	return addr, ""
+}
+
+// within refuses an address inside of networks that are the cluster's own.
+func within(a netip.Addr, list []netip.Prefix, what string) string {
+	for _, p := range list {
+		if p.Contains(a) {
+			return fmt.Sprintf("lies in the %s %s", what, p)
+		}
+	}
+	return ""
+}
+
+// outside refuses an address in no machine network.
+func outside(a netip.Addr, nets Networks) string {
+	if !nets.Complete || inAny(a, nets.Machine) {
+		return ""
+	}
+	return fmt.Sprintf("lies in no machine network (%s)", joined(nets.Machine))
+}
+
+func inAny(a netip.Addr, list []netip.Prefix) bool {
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// edge refuses the first address of a machine network and, with IPv4, the
+// last. Networks of one or two addresses have no such edges (RFC 3021, RFC
+// 6164).
+func edge(a netip.Addr, machine []netip.Prefix) string {
+	i := slices.IndexFunc(machine, func(p netip.Prefix) bool { return p.Contains(a) })
+	if i < 0 {
+		return ""
+	}
+	p := machine[i]
+	switch free := p.Addr().BitLen() - p.Bits(); {
+	case free <= 1:
+		return ""
+	case a == p.Addr() && a.Is6():
+		return fmt.Sprintf("is the subnet-router address of %s", p)
+	case a == p.Addr():
+		return fmt.Sprintf("is the network address of %s", p)
+	case a.Is4() && !p.Contains(a.Next()):
+		return fmt.Sprintf("is the broadcast address of %s", p)
+	}
+	return ""
+}
+
+// Network parses a CIDR that can be a network of a cluster; detail says what
+// is wrong with it and is empty for nothing.
+func Network(text string) (p netip.Prefix, detail string) {
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil:
+		return p, "must be a network in CIDR form, for example 10.0.0.0/16 or fd00:1::/64"
+	case p.Addr().Is4In6():
+		return p, "is an IPv4 network in IPv6 form: write it as IPv4"
+	case p != p.Masked():
+		return p, fmt.Sprintf("has bits outside its mask; the network is %s", p.Masked())
+	}
+	for _, s := range specialNetworks {
+		if s.prefix.Overlaps(p) {
+			return p, fmt.Sprintf("overlaps %s, %s", s.prefix, s.what)
+		}
+	}
+	return p, ""
+}
+
+// specialNetworks can belong to no cluster.
+var specialNetworks = []struct {
+	prefix netip.Prefix
+	what   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "which stands for this host"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "the loopback addresses"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "the link-local addresses"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "the multicast addresses"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "which is reserved"},
+	{netip.MustParsePrefix("::/127"), "the loopback addresses"},
+	{netip.MustParsePrefix("fe80::/10"), "the link-local addresses"},
+	{netip.MustParsePrefix("ff00::/8"), "the multicast addresses"},
+}
+
+// joined lists values as text.
+func joined[T interface{ String() string }](list []T) string {
+	var words []string
+	for _, v := range list {
+		words = append(words, v.String())
+	}
+	return strings.Join(words, ", ")
+}

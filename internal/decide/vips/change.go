@@ -1,0 +1,428 @@
+package vips
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Platform is the platform of a cluster as its Infrastructure object names it.
+type Platform string
+
+// Platforms that are told apart.
+const (
+	BareMetal Platform = "BareMetal"
+	VSphere   Platform = "VSphere"
+	OpenStack Platform = "OpenStack"
+)
+
+// Values are the lists of one half of the Infrastructure object, its spec or
+// its status, as they are written there.
+type Values struct {
+	API, Ingress, MachineNetworks []string
+}
+
+// Clone returns a copy.
+func (v Values) Clone() Values {
+	return Values{slices.Clone(v.API), slices.Clone(v.Ingress), slices.Clone(v.MachineNetworks)}
+}
+
+// Equal reports whether both say the same in the same words.
+func (v Values) Equal(w Values) bool {
+	return slices.Equal(v.API, w.API) && slices.Equal(v.Ingress, w.Ingress) && slices.Equal(v.MachineNetworks, w.MachineNetworks)
+}
+
+// Snapshot is everything that a decision about a cluster's VIPs looks at.
+type Snapshot struct {
+	Platform Platform
+	// Path is where the spec's lists stand in the object.
+	Path *field.Path
+	// HasStatus is false where the object says nothing about its platform yet:
+	// there is then nothing to compare with, and nothing is done.
+	HasStatus    bool
+	Spec, Status Values
+	// LegacyAPI and LegacyIngress are the status' older fields of one address.
+	LegacyAPI, LegacyIngress string
+	UserManaged              bool
+	// Cluster and Service are the networks of pods and services. They are not
+	// known while NetworksKnown is false, and then nothing is accepted.
+	Cluster, Service []string
+	NetworksKnown    bool
+	Hosts            []Host
+	// Found is what the hosts say about who answers for an address; an address
+	// that is not in it is unknown.
+	Found map[netip.Addr]Holder
+}
+
+// Holder is who answers for an address. The zero value is nobody.
+type Holder struct {
+	// Hardware is the address of the interface that answers.
+	Hardware string `json:"hardware,omitempty"`
+	// Seen is the host that was answered.
+	Seen string `json:"seen,omitempty"`
+	// Ours names the host of this cluster that says that it has the address
+	// from an earlier time, and will let go.
+	Ours string `json:"ours,omitempty"`
+}
+
+// Outcome is what a look at the wish and the present comes to.
+type Outcome string
+
+// The outcomes.
+const (
+	// Unmanaged: the platform's VIPs are not Holdfast's to move.
+	Unmanaged Outcome = "unmanaged"
+	// Settled: the wish is what is.
+	Settled Outcome = "settled"
+	// Accepted: the wish keeps every rule; the status is to become it.
+	Accepted Outcome = "accepted"
+	// Refused: the wish breaks a rule; nothing changes.
+	Refused Outcome = "refused"
+	// Undecided: something is not known yet.
+	Undecided Outcome = "undecided"
+)
+
+// Decision is what is to be done about a cluster's VIPs.
+type Decision struct {
+	Outcome Outcome
+	// Spec is what the spec is to become, nil for what it is: lists that it
+	// lacks are filled from the status.
+	Spec *Values
+	// Status is what the status is to become, nil for what it is.
+	Status *Values
+	// Findings are the mistakes of a refused wish.
+	Findings []Finding
+	// Pending says what is not known yet, as ends of sentences.
+	Pending []string
+	// Added and Removed are the addresses by which the wish differs.
+	Added, Removed []netip.Addr
+	// Unknown are the rules that could not be looked at, and why.
+	Unknown map[Rule]string
+}
+
+// Decide compares the spec with the status. It writes nothing where nothing
+// is to be changed: however an address is written, it is the same address.
+func Decide(s Snapshot) Decision {
+	switch {
+	case s.Platform != BareMetal:
+		return s.elsewhere()
+	case !s.HasStatus:
+		return Decision{Outcome: Settled}
+	}
+	d := Decision{Outcome: Settled, Unknown: make(map[Rule]string)}
+	now := s.upgraded()
+	if !now.Equal(s.Status) || s.LegacyAPI != first(now.API) || s.LegacyIngress != first(now.Ingress) {
+		d.Status = &now
+	}
+	s.Status = now
+	if wish := s.filled(); !wish.Equal(s.Spec) {
+		d.Spec = &wish
+		s.Spec = wish
+	}
+	if same(s.Spec.API, s.Status.API) && same(s.Spec.Ingress, s.Status.Ingress) &&
+		sameNetworks(s.Spec.MachineNetworks, s.Status.MachineNetworks) {
+		return d
+	}
+	s.judge(&d)
+	return d
+}
+
+// Examine decides as Decide does, for a person who wants to see every rule:
+// where nothing is to change it looks at the VIPs that are there.
+func Examine(s Snapshot) Decision {
+	d := Decide(s)
+	if d.Outcome != Settled || !s.HasStatus {
+		return d
+	}
+	s.Status = s.upgraded()
+	s.Spec = s.filled()
+	d.Findings = slices.Concat(s.soundNetworks(s.Path.Child("machineNetworks")), s.lists().Findings())
+	for _, a := range s.entries() {
+		d.Findings = append(d.Findings, a.fits(&s)...)
+	}
+	s.unknown(&d, nil)
+	d.Pending = nil
+	d.Unknown[RuleNobody] = "it is asked only before an address is added"
+	return d
+}
+
+// Unasked are the addresses of which hosts have to find out who answers for
+// them before anything else can be decided.
+func (d Decision) Unasked() []netip.Addr {
+	if d.Outcome != Undecided || d.Unknown[RuleNobody] == "" {
+		return nil
+	}
+	return d.Added
+}
+
+// elsewhere validates what Holdfast does not move, so that a wish that is
+// wrong is not taken for one that is only not carried out.
+func (s Snapshot) elsewhere() Decision {
+	d := Decision{Outcome: Unmanaged}
+	if len(s.Spec.API)+len(s.Spec.Ingress) == 0 || s.Platform != VSphere && s.Platform != OpenStack {
+		return d
+	}
+	d.Findings = s.lists().Findings()
+	if len(s.Status.API) > 0 && len(s.Status.Ingress) > 0 {
+		d.Findings = append(d.Findings, s.changes()...)
+	}
+	return d
+}
+
+// upgraded is the status with lists where only the older fields are there.
+func (s Snapshot) upgraded() Values {
+	out := s.Status.Clone()
+	if len(out.API) == 0 && s.LegacyAPI != "" {
+		out.API = []string{s.LegacyAPI}
+	}
+	if len(out.Ingress) == 0 && s.LegacyIngress != "" {
+		out.Ingress = []string{s.LegacyIngress}
+	}
+	return out
+}
+
+// first is the first of a list, which the older fields repeat.
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// filled is the spec with what the status says in place of each list that it
+// lacks, as after an upgrade. Machine networks are filled only together with
+// both: somebody who took them out of a whole spec is to be told.
+func (s Snapshot) filled() Values {
+	out := s.Spec.Clone()
+	if len(out.API) == 0 && len(out.Ingress) == 0 && len(out.MachineNetworks) == 0 {
+		return s.Status.Clone()
+	}
+	if len(out.API) == 0 {
+		out.API = slices.Clone(s.Status.API)
+	}
+	if len(out.Ingress) == 0 {
+		out.Ingress = slices.Clone(s.Status.Ingress)
+	}
+	return out
+}
+
+// judge decides about a spec that differs from the status.
+func (s Snapshot) judge(d *Decision) {
+	wish := s.difference()
+	d.Added, d.Removed = addresses(wish), s.removed()
+	d.Findings = slices.Concat(s.networkFindings(), s.lists().Findings(), s.changes())
+	if len(d.Findings) == 0 {
+		for _, a := range wish {
+			d.Findings = append(d.Findings, a.fits(&s)...)
+		}
+	}
+	s.unknown(d, wish)
+	if len(d.Findings) == 0 {
+		s.occupied(d, wish)
+	}
+	switch {
+	case len(d.Findings) > 0:
+		d.Outcome = Refused
+		d.Status = nil
+	case len(d.Pending) > 0:
+		d.Outcome = Undecided
+		d.Status = nil
+	default:
+		d.Outcome = Accepted
+		accepted := s.accepted()
+		d.Status = &accepted
+	}
+}
+
+// accepted is the status that the spec asks for. What only is written
+// differently stays as it is written.
+func (s Snapshot) accepted() Values {
+	out := s.Spec.Clone()
+	keep := func(list, before []string) {
+		for i := range min(len(list), len(before)) {
+			if same(list[i:i+1], before[i:i+1]) {
+				list[i] = before[i]
+			}
+		}
+	}
+	keep(out.API, s.Status.API)
+	keep(out.Ingress, s.Status.Ingress)
+	return out
+}
+
+// unknown notes what nobody can say, and what has to be known first.
+func (s Snapshot) unknown(d *Decision, wish []added) {
+	if !s.NetworksKnown {
+		d.Pending = append(d.Pending, "the networks of pods and services (object networks.config.openshift.io/cluster) cannot be read")
+		d.Unknown[RulePodNetwork], d.Unknown[RuleServiceNetwork] = "not read", "not read"
+	}
+	if len(s.Spec.MachineNetworks) == 0 {
+		for _, r := range []Rule{RuleMachineNetwork, RuleHostsHold, RuleEdge} {
+			d.Unknown[r] = "the cluster names no machine network"
+		}
+	}
+	if len(s.Hosts) == 0 && len(wish) > 0 {
+		d.Pending = append(d.Pending, "no node is known")
+	}
+	silent := slices.IndexFunc(s.Hosts, func(h Host) bool { return !h.Report.Known })
+	if silent >= 0 && len(wish) > 0 {
+		d.Unknown[RuleNotAGateway] = "node " + s.Hosts[silent].Name + " has not said which gateways it has"
+	}
+}
+
+// occupied wants to know of each new VIP that nobody answers for it.
+func (s Snapshot) occupied(d *Decision, wish []added) {
+	if s.UserManaged {
+		d.Unknown[RuleNobody] = "the site's load balancer answers for it"
+		return
+	}
+	for _, a := range wish {
+		by, known := s.Found[a.addr]
+		switch {
+		case !known:
+			d.Pending = append(d.Pending, fmt.Sprintf("no host has yet said whether anybody answers for %s", a.addr))
+			d.Unknown[RuleNobody] = "no host has said so yet"
+		case by.Ours != "":
+			d.Pending = append(d.Pending, fmt.Sprintf("%s still holds %s from before", by.Ours, a.addr))
+			d.Unknown[RuleNobody] = by.Ours + " still holds " + a.addr.String() + " from before"
+		case by.Hardware != "":
+			d.Findings = append(d.Findings, Finding{RuleNobody, field.Invalid(a.path, a.addr.String(), a.held(by))})
+		}
+	}
+}
+
+// lists are the spec's lists with the networks that they have to lie in.
+func (s Snapshot) lists() Lists {
+	return Lists{
+		API:     List{Path: s.Path.Child("apiServerInternalIPs"), Texts: s.Spec.API},
+		Ingress: List{Path: s.Path.Child("ingressIPs"), Texts: s.Spec.Ingress},
+		Networks: Networks{
+			Machine: prefixes(s.networksWanted()), Cluster: prefixes(s.Cluster), Service: prefixes(s.Service), Complete: true,
+		},
+		UserManaged: s.UserManaged,
+	}
+}
+
+// networksWanted are the machine networks that VIPs are to lie in.
+func (s Snapshot) networksWanted() []string {
+	if len(s.Spec.MachineNetworks) > 0 {
+		return s.Spec.MachineNetworks
+	}
+	return s.Status.MachineNetworks
+}
+
+// changes says which differences are not allowed.
+func (s Snapshot) changes() []Finding {
+	return slices.Concat(
+		changed(s.Path.Child("apiServerInternalIPs"), s.Spec.API, s.Status.API),
+		changed(s.Path.Child("ingressIPs"), s.Spec.Ingress, s.Status.Ingress),
+	)
+}
+
+// changed compares one list with its present one.
+func changed(path *field.Path, wish, now []string) []Finding {
+	var out []Finding
+	if len(wish) == 0 {
+		return nil // a mistake of its own
+	}
+	if len(now) == 0 {
+		return []Finding{{RuleFirstFixed, field.Invalid(path, wish[0],
+			"cannot be added: the status has no address of this kind, and only a second one may be added to a first")}}
+	}
+	if !same(wish[:1], now[:1]) {
+		out = append(out, Finding{RuleFirstFixed, field.Invalid(path.Index(0), wish[0],
+			"the first address cannot be changed, it has to stay "+now[0])})
+	}
+	if len(wish) > 1 && len(now) > 1 && !same(wish[1:2], now[1:2]) {
+		out = append(out, Finding{RuleSecondReplaced, field.Invalid(path.Index(1), wish[1], fmt.Sprintf(
+			"cannot take the place of %s: remove the second pair first (holdfast vip remove), then add the new one", now[1]))})
+	}
+	return out
+}
+
+// difference lists the addresses that the status does not have yet, as far as
+// they are addresses.
+func (s Snapshot) difference() []added {
+	return slices.DeleteFunc(s.entries(), func(a added) bool {
+		now := s.Status.Ingress
+		if a.api {
+			now = s.Status.API
+		}
+		return slices.Contains(parsed(now), a.addr)
+	})
+}
+
+// entries lists the addresses of the spec, as far as they are addresses.
+func (s Snapshot) entries() []added {
+	lists := s.lists()
+	var out []added
+	for _, l := range []struct {
+		list List
+		api  bool
+	}{{lists.API, true}, {lists.Ingress, false}} {
+		for i, text := range l.list.Texts {
+			if a, detail := Address(text); detail == "" {
+				out = append(out, added{a, l.list.Path.Index(i), l.api})
+			}
+		}
+	}
+	return out
+}
+
+func (s Snapshot) removed() []netip.Addr {
+	wish := append(parsed(s.Spec.API), parsed(s.Spec.Ingress)...)
+	var out []netip.Addr
+	for _, a := range append(parsed(s.Status.API), parsed(s.Status.Ingress)...) {
+		if !slices.Contains(wish, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func addresses(list []added) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range list {
+		if !slices.Contains(out, a.addr) {
+			out = append(out, a.addr)
+		}
+	}
+	return out
+}
+
+// same reports whether two lists have the same addresses in the same order,
+// however they are written.
+func same(a, b []string) bool {
+	return slices.EqualFunc(a, b, func(x, y string) bool {
+		p, errP := netip.ParseAddr(x)
+		q, errQ := netip.ParseAddr(y)
+		if errP != nil || errQ != nil {
+			return x == y
+		}
+		return p.Unmap() == q.Unmap()
+	})
+}
+
+// parsed are the addresses of a list, without what is none.
+func parsed(list []string) []netip.Addr {
+	var out []netip.Addr
+	for _, text := range list {
+		if a, err := netip.ParseAddr(text); err == nil {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}
+
+// prefixes are the networks of a list, without what is none.
+func prefixes(list []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range list {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}

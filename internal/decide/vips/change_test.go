@@ -1,0 +1,532 @@
+package vips_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+func addrs(texts ...string) []netip.Addr {
+	var out []netip.Addr
+	for _, t := range texts {
+		out = append(out, addr(t))
+	}
+	return out
+}
+
+// host is a dual-stack node that says what an agent says.
+func host(name string, controlPlane bool, addresses ...string) vips.Host {
+	return vips.Host{
+		Name: name, ControlPlane: controlPlane, Ready: true, Addresses: addrs(addresses...),
+		Report: state.Known(state.VIPReport{VIPs: addrs("10.98.0.5", "10.98.0.6"), Gateways: addrs("10.98.0.1", "fd98::1")}),
+	}
+}
+
+// one is a dual-stack cluster with one pair of VIPs, whose second pair nobody
+// answers for.
+func one() vips.Snapshot {
+	v := vips.Values{
+		API: []string{"10.98.0.5"}, Ingress: []string{"10.98.0.6"}, MachineNetworks: []string{"10.98.0.0/24", "fd98::/64"},
+	}
+	return vips.Snapshot{
+		Platform: vips.BareMetal, Path: field.NewPath("spec", "platformSpec", "baremetal"),
+		HasStatus: true, Spec: v.Clone(), Status: v.Clone(), LegacyAPI: "10.98.0.5", LegacyIngress: "10.98.0.6",
+		Cluster: []string{"10.128.0.0/14", "fd44::/56"}, Service: []string{"172.30.0.0/16", "fd96::/112"}, NetworksKnown: true,
+		Hosts: []vips.Host{
+			host("cp-1", true, "10.98.0.11", "fd98::11"), host("cp-2", true, "10.98.0.12", "fd98::12"),
+			host("w-1", false, "10.98.0.31", "fd98::31"),
+		},
+		Found: map[netip.Addr]vips.Holder{addr("fd98::5"): {}, addr("fd98::6"): {}},
+	}
+}
+
+// two is the same cluster with two pairs.
+func two() vips.Snapshot {
+	s := one()
+	s.Status.API, s.Status.Ingress = []string{"10.98.0.5", "fd98::5"}, []string{"10.98.0.6", "fd98::6"}
+	s.Spec = s.Status.Clone()
+	return s
+}
+
+// add wishes for a second pair.
+func add(api, ingress string) func(*vips.Snapshot) {
+	return func(s *vips.Snapshot) {
+		s.Spec.API = []string{"10.98.0.5", api}
+		s.Spec.Ingress = []string{"10.98.0.6", ingress}
+	}
+}
+
+// words is what a decision comes to, a line for each part of it.
+func words(d vips.Decision) string {
+	out := []string{string(d.Outcome)}
+	for _, f := range d.Findings {
+		out = append(out, fmt.Sprintf("%s: %s", f.Rule, f.Err))
+	}
+	for _, p := range d.Pending {
+		out = append(out, "pending: "+p)
+	}
+	if d.Spec != nil {
+		out = append(out, fmt.Sprintf("spec %v", *d.Spec))
+	}
+	if d.Status != nil {
+		out = append(out, fmt.Sprintf("status %v", *d.Status))
+	}
+	return strings.Join(out, "\n")
+}
+
+const at = "spec.platformSpec.baremetal."
+
+// refusals are sentences that a refusal proves: the change breaks one rule.
+var refusals = []struct {
+	sentence string
+	change   func(*vips.Snapshot)
+	want     string
+}{
+	{
+		"the first VIP cannot be changed", func(s *vips.Snapshot) { s.Spec.API = []string{"10.98.0.7"} },
+		`first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "10.98.0.7": the first address cannot be changed, it has to stay 10.98.0.5`,
+	},
+	{
+		"the first VIP cannot change its place", func(s *vips.Snapshot) {
+			add("fd98::5", "fd98::6")(s)
+			slices.Reverse(s.Spec.API)
+			slices.Reverse(s.Spec.Ingress)
+		},
+		`primary-family: ` + at + `apiServerInternalIPs[0]: Invalid value: "fd98::5": must be IPv4, the family of the first machine network
+primary-family: ` + at + `ingressIPs[0]: Invalid value: "fd98::6": must be IPv4, the family of the first machine network
+first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "fd98::5": the first address cannot be changed, it has to stay 10.98.0.5
+first-fixed: ` + at + `ingressIPs[0]: Invalid value: "fd98::6": the first address cannot be changed, it has to stay 10.98.0.6`,
+	},
+	{
+		"both lists are changed alike", func(s *vips.Snapshot) { s.Spec.API = append(s.Spec.API, "fd98::5") },
+		`same-length: ` + at + `ingressIPs: Invalid value: 1: must have as many addresses as apiServerInternalIPs, which has 2`,
+	},
+	{
+		"a pair is one of each family", add("10.98.0.7", "10.98.0.8"),
+		`one-of-each-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "10.98.0.7": is IPv4 as the first: two addresses must be one of each family
+one-of-each-family: ` + at + `ingressIPs[1]: Invalid value: "10.98.0.8": is IPv4 as the first: two addresses must be one of each family`,
+	},
+	{
+		"an address stands once, across lists and positions", add("fd98::5", "FD98:0:0::5"),
+		`distinct: ` + at + `ingressIPs[1]: Duplicate value: "fd98::5": is the same as ` + at + `apiServerInternalIPs[1]`,
+	},
+	{
+		"a third pair is too many", func(s *vips.Snapshot) {
+			s.Spec.API = []string{"10.98.0.5", "fd98::5", "fd98::7"}
+			s.Spec.Ingress = []string{"10.98.0.6", "fd98::6"}
+		},
+		`at-most-two: ` + at + `apiServerInternalIPs: Too many: 3: must have at most 2 items
+same-length: ` + at + `ingressIPs: Invalid value: 2: must have as many addresses as apiServerInternalIPs, which has 3`,
+	},
+	{
+		"a VIP is an address", add("fd98::5::", "vip.example.com"),
+		`address: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5::": must be an IP address
+address: ` + at + `ingressIPs[1]: Invalid value: "vip.example.com": must be an IP address`,
+	},
+	{
+		"a VIP has no zone", add("fd98::5%eth0", "fd98::6"),
+		`address: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5%eth0": must not have a zone`,
+	},
+	{
+		"a VIP is not IPv4 in IPv6 form", add("::ffff:10.98.0.7", "fd98::6"),
+		`address: ` + at + `apiServerInternalIPs[1]: Invalid value: "::ffff:10.98.0.7": is an IPv4 address in IPv6 form: write it as 10.98.0.7`,
+	},
+	{
+		"a VIP is no loopback address", add("::1", "fd98::6"),
+		`reachable: ` + at + `apiServerInternalIPs[1]: Invalid value: "::1": is a loopback address, which no host can hold`,
+	},
+	{
+		"a VIP is no link-local address", add("fe80::5", "fd98::6"),
+		`reachable: ` + at + `apiServerInternalIPs[1]: Invalid value: "fe80::5": is a link-local address, which no host can hold`,
+	},
+	{
+		"a VIP is no multicast address", add("ff02::12", "fd98::6"),
+		`reachable: ` + at + `apiServerInternalIPs[1]: Invalid value: "ff02::12": is a multicast address, which no host can hold`,
+	},
+	{
+		"a VIP is not the unspecified address", add("::", "fd98::6"),
+		`reachable: ` + at + `apiServerInternalIPs[1]: Invalid value: "::": is the unspecified address, which no host can hold`,
+	},
+	{
+		"a VIP is not in the pod network", add("fd44::5", "fd98::6"),
+		`not-in-pod-network: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd44::5": lies in the pod network fd44::/56`,
+	},
+	{
+		"a VIP is not in the service network", add("fd98::5", "fd96::6"),
+		`not-in-service-network: ` + at + `ingressIPs[1]: Invalid value: "fd96::6": lies in the service network fd96::/112`,
+	},
+	{
+		"a VIP lies in a machine network", add("fd77::5", "fd98::6"),
+		`in-machine-network: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd77::5": lies in no machine network (10.98.0.0/24, fd98::/64)`,
+	},
+	{
+		"a VIP is not the network's own address", add("fd98::", "fd98::6"),
+		`not-network-edge: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::": is the subnet-router address of fd98::/64`,
+	},
+	{
+		"a VIP is not the address of a node", add("fd98::12", "fd98::6"),
+		`not-a-node: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::12": is the address of node cp-2`,
+	},
+	{
+		"a VIP is not the address of a gateway", add("fd98::1", "fd98::6"),
+		`not-a-gateway: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::1": is the address of a gateway, through which cp-1 sends`,
+	},
+	{
+		"every host that may hold an ingress VIP has its family: hosts without it are named", func(s *vips.Snapshot) {
+			add("fd98::5", "fd98::6")(s)
+			s.Hosts[2].Addresses = addrs("10.98.0.31")
+		},
+		`hosts-have-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, and there is no IPv6 address on w-1, which may have to hold it`,
+	},
+	{
+		"every control plane has the family of an API VIP: hosts without it are named", func(s *vips.Snapshot) {
+			add("fd98::5", "fd98::6")(s)
+			s.Hosts[0].Addresses, s.Hosts[1].Addresses = addrs("10.98.0.11"), addrs("10.98.0.12")
+		},
+		`hosts-have-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, and there is no IPv6 address on cp-1, cp-2, which may have to hold it
+hosts-can-hold: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": lies in fd98::/64, where no control plane has an address to hold it beside
+hosts-have-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, and there is no IPv6 address on cp-1, cp-2, which may have to hold it`,
+	},
+	{
+		"a VIP lies in a network of a host that may hold it", func(s *vips.Snapshot) {
+			s.Spec.MachineNetworks = append(s.Spec.MachineNetworks, "fd97::/64")
+			add("fd97::5", "fd98::6")(s)
+		},
+		`hosts-can-hold: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd97::5": lies in fd97::/64, where no control plane has an address to hold it beside`,
+	},
+	{
+		"nobody answers for a new VIP", func(s *vips.Snapshot) {
+			add("fd98::5", "fd98::6")(s)
+			s.Found[addr("fd98::6")] = vips.Holder{Hardware: "52:54:00:00:00:99", Seen: "cp-2"}
+		},
+		`nobody-answers: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is taken: 52:54:00:00:00:99 answers for it, as cp-2 sees`,
+	},
+	{
+		"machine networks are not removed altogether", func(s *vips.Snapshot) { s.Spec.MachineNetworks = nil },
+		`networks-kept: ` + at + `machineNetworks: Required value: the networks of the hosts, of which the first is 10.98.0.0/24`,
+	},
+	{
+		"the first machine network is fixed", func(s *vips.Snapshot) {
+			s.Spec.MachineNetworks = []string{"10.98.0.0/23", "fd98::/64"}
+		},
+		`networks-first-fixed: ` + at + `machineNetworks[0]: Invalid value: "10.98.0.0/23": the first machine network cannot be changed, it has to stay 10.98.0.0/24`,
+	},
+	{
+		"machine networks do not overlap each other", func(s *vips.Snapshot) {
+			s.Spec.MachineNetworks = append(s.Spec.MachineNetworks, "10.98.0.128/25")
+		},
+		`networks-apart: ` + at + `machineNetworks[2]: Invalid value: "10.98.0.128/25": overlaps ` + at + `machineNetworks[0] 10.98.0.0/24`,
+	},
+	{
+		"machine networks do not overlap the pod network", func(s *vips.Snapshot) {
+			s.Spec.MachineNetworks = append(s.Spec.MachineNetworks, "10.129.0.0/24")
+		},
+		`networks-apart: ` + at + `machineNetworks[2]: Invalid value: "10.129.0.0/24": overlaps the pod network 10.128.0.0/14`,
+	},
+	{
+		"a machine network is a network", func(s *vips.Snapshot) {
+			s.Spec.MachineNetworks = append(s.Spec.MachineNetworks, "10.97.0.1/24")
+		},
+		`networks-sound: ` + at + `machineNetworks[2]: Invalid value: "10.97.0.1/24": has bits outside its mask; the network is 10.97.0.0/24`,
+	},
+	{
+		"no machine network is removed from under a node", func(s *vips.Snapshot) {
+			s.Spec.MachineNetworks = s.Spec.MachineNetworks[:1]
+		},
+		`networks-hold-hosts: ` + at + `machineNetworks: Invalid value: "fd98::/64": cannot be removed: node cp-1 has fd98::11 there`,
+	},
+}
+
+func TestHardCase25_EveryRuleIsCheckedOnTheLiveCluster(t *testing.T) {
+	for _, c := range refusals {
+		t.Run(c.sentence, func(t *testing.T) {
+			s := one()
+			c.change(&s)
+			if got, want := words(vips.Decide(s)), "refused\n"+c.want; got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestAllMistakesAreToldAtOnce(t *testing.T) {
+	s := one()
+	s.Spec.API = []string{"10.98.0.9", "fd44::5", "x"}
+	s.Spec.Ingress = []string{"10.98.0.255"}
+	var rules []vips.Rule
+	for _, f := range vips.Decide(s).Findings {
+		rules = append(rules, f.Rule)
+	}
+	want := []vips.Rule{
+		vips.RuleAtMostTwo, vips.RulePodNetwork, vips.RuleAddress, vips.RuleEdge, vips.RuleSameLength,
+		vips.RuleFirstFixed, vips.RuleFirstFixed,
+	}
+	if !slices.Equal(rules, want) {
+		t.Errorf("got %v, want %v", rules, want)
+	}
+}
+
+// changes are sentences about what is allowed, waited for, or nothing at all.
+var changes = []struct {
+	sentence string
+	from     func() vips.Snapshot
+	change   func(*vips.Snapshot)
+	want     string
+}{
+	{
+		"a second pair may be added", one, add("fd98::5", "fd98::6"),
+		"accepted\nstatus {[10.98.0.5 fd98::5] [10.98.0.6 fd98::6] [10.98.0.0/24 fd98::/64]}",
+	},
+	{
+		"the second pair may be deleted", two, func(s *vips.Snapshot) { s.Spec.API, s.Spec.Ingress = s.Spec.API[:1], s.Spec.Ingress[:1] },
+		"accepted\nstatus {[10.98.0.5] [10.98.0.6] [10.98.0.0/24 fd98::/64]}",
+	},
+	{"the second pair may be deleted while a node lacks its family and while somebody answers for it", two, func(s *vips.Snapshot) {
+		s.Spec.API, s.Spec.Ingress = s.Spec.API[:1], s.Spec.Ingress[:1]
+		s.Hosts[0].Addresses = addrs("10.98.0.11")
+		s.Found[addr("fd98::5")] = vips.Holder{Hardware: "52:54:00:00:00:99", Seen: "cp-2"}
+	}, "accepted\nstatus {[10.98.0.5] [10.98.0.6] [10.98.0.0/24 fd98::/64]}"},
+	{
+		"the second pair is not replaced in one step", two, add("fd98::7", "fd98::8"),
+		`refused
+second-not-replaced: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::7": cannot take the place of fd98::5: remove the second pair first (holdfast vip remove), then add the new one
+second-not-replaced: ` + at + `ingressIPs[1]: Invalid value: "fd98::8": cannot take the place of fd98::6: remove the second pair first (holdfast vip remove), then add the new one`,
+	},
+	{
+		"one half of the second pair is not deleted alone", two, func(s *vips.Snapshot) { s.Spec.API = s.Spec.API[:1] },
+		`refused
+same-length: ` + at + `ingressIPs: Invalid value: 2: must have as many addresses as apiServerInternalIPs, which has 1`,
+	},
+	{"hard case 24: the same addresses in other words are nothing new", two, add("FD98:0:0:0:0:0:0:5", "fd98:0::0006"), "settled"},
+	{"hard case 24: the same networks in other words are nothing new", one, func(s *vips.Snapshot) {
+		s.Spec.MachineNetworks[1] = "FD98:0::/64"
+	}, "settled"},
+	{"what is written differently keeps the status' words when a pair is added", one, func(s *vips.Snapshot) {
+		s.Status.API = []string{"10.98.0.5"}
+		s.Spec.API, s.Spec.Ingress = []string{"10.98.0.5", "FD98::5"}, []string{"10.98.0.6", "fd98::6"}
+	}, "accepted\nstatus {[10.98.0.5 FD98::5] [10.98.0.6 fd98::6] [10.98.0.0/24 fd98::/64]}"},
+	{
+		"hard case 23: an empty spec is filled from the status", one, func(s *vips.Snapshot) { s.Spec = vips.Values{} },
+		"settled\nspec {[10.98.0.5] [10.98.0.6] [10.98.0.0/24 fd98::/64]}",
+	},
+	{
+		"an empty list of the spec is filled by itself", one, func(s *vips.Snapshot) { s.Spec.Ingress = nil },
+		"settled\nspec {[10.98.0.5] [10.98.0.6] [10.98.0.0/24 fd98::/64]}",
+	},
+	{"a spec is filled although the cluster breaks a rule by now", one, func(s *vips.Snapshot) {
+		s.Spec, s.Status.MachineNetworks = vips.Values{}, nil
+		s.Hosts = nil
+	}, "settled\nspec {[10.98.0.5] [10.98.0.6] []}"},
+	{"an old status of one address each becomes lists, and so does the spec", one, func(s *vips.Snapshot) {
+		s.Spec, s.Status = vips.Values{}, vips.Values{}
+	}, "settled\nspec {[10.98.0.5] [10.98.0.6] []}\nstatus {[10.98.0.5] [10.98.0.6] []}"},
+	{
+		"the older fields of one address repeat the first of the lists", one, func(s *vips.Snapshot) { s.LegacyAPI = "10.98.0.4" },
+		"settled\nstatus {[10.98.0.5] [10.98.0.6] [10.98.0.0/24 fd98::/64]}",
+	},
+	{"B75: without a platform in the status nothing is written", one, func(s *vips.Snapshot) {
+		s.HasStatus, s.Status, s.Spec = false, vips.Values{}, vips.Values{}
+	}, "settled"},
+	{"B75: an empty platform in both halves is left alone", one, func(s *vips.Snapshot) {
+		s.Status, s.Spec, s.LegacyAPI, s.LegacyIngress = vips.Values{}, vips.Values{}, "", ""
+	}, "settled"},
+	{"H12: a status without addresses is no reason to fall over", one, func(s *vips.Snapshot) {
+		s.Status, s.LegacyAPI, s.LegacyIngress = vips.Values{}, "", ""
+		s.Spec.MachineNetworks = nil
+	}, `refused
+first-fixed: ` + at + `apiServerInternalIPs: Invalid value: "10.98.0.5": cannot be added: the status has no address of this kind, and only a second one may be added to a first
+first-fixed: ` + at + `ingressIPs: Invalid value: "10.98.0.6": cannot be added: the status has no address of this kind, and only a second one may be added to a first`},
+	{
+		"H12: API and ingress VIPs are compared across positions", one, add("fd98::6", "fd98::6"),
+		`refused
+distinct: ` + at + `ingressIPs[1]: Duplicate value: "fd98::6": is the same as ` + at + `apiServerInternalIPs[1]`,
+	},
+	{"a further machine network may be added and removed", one, func(s *vips.Snapshot) {
+		s.Spec.MachineNetworks = append(s.Spec.MachineNetworks, "10.97.0.0/24")
+	}, "accepted\nstatus {[10.98.0.5] [10.98.0.6] [10.98.0.0/24 fd98::/64 10.97.0.0/24]}"},
+	{
+		"machine networks may be named for the first time", one, func(s *vips.Snapshot) { s.Status.MachineNetworks = nil },
+		"accepted\nstatus {[10.98.0.5] [10.98.0.6] [10.98.0.0/24 fd98::/64]}",
+	},
+	{"a second pair may be added where no machine network is named", one, func(s *vips.Snapshot) {
+		s.Status.MachineNetworks, s.Spec.MachineNetworks = nil, nil
+		add("fd98::5", "fd98::6")(s)
+	}, "accepted\nstatus {[10.98.0.5 fd98::5] [10.98.0.6 fd98::6] []}"},
+	{"nothing is accepted before a host has looked who answers", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		delete(s.Found, addr("fd98::6"))
+	}, "undecided\npending: no host has yet said whether anybody answers for fd98::6"},
+	{"nothing is written while something is not known, not even what is overdue", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		s.Found, s.LegacyAPI = nil, "10.98.0.4"
+	}, "undecided\npending: no host has yet said whether anybody answers for fd98::5\npending: no host has yet said whether anybody answers for fd98::6"},
+	{"an address that a host of ours has from before is waited for", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		s.Found[addr("fd98::6")] = vips.Holder{Hardware: "52:54:00:00:00:12", Seen: "cp-1", Ours: "cp-2"}
+	}, "undecided\npending: cp-2 still holds fd98::6 from before"},
+	{"nothing is accepted while the networks cannot be read", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		s.NetworksKnown, s.Cluster, s.Service = false, nil, nil
+	}, "undecided\npending: the networks of pods and services (object networks.config.openshift.io/cluster) cannot be read"},
+	{"nothing is accepted while no node is known", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		s.Spec.MachineNetworks, s.Status.MachineNetworks, s.Hosts = nil, nil, nil
+	}, "undecided\npending: no node is known"},
+	{"hosts that tell of their second family only themselves may hold it", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		for i := range s.Hosts {
+			s.Hosts[i].Report.Value.Addresses = []netip.Prefix{netip.PrefixFrom(s.Hosts[i].Addresses[1], 64)}
+			s.Hosts[i].Addresses = s.Hosts[i].Addresses[:1]
+		}
+	}, "accepted\nstatus {[10.98.0.5 fd98::5] [10.98.0.6 fd98::6] [10.98.0.0/24 fd98::/64]}"},
+	{"the site's own load balancer may have one address for both, anywhere", one, func(s *vips.Snapshot) {
+		s.UserManaged = true
+		add("fd77::5", "fd77::5")(s)
+		s.Hosts[2].Addresses = addrs("10.98.0.31")
+	}, "accepted\nstatus {[10.98.0.5 fd77::5] [10.98.0.6 fd77::5] [10.98.0.0/24 fd98::/64]}"},
+	{"vSphere's VIPs are validated and left alone", one, func(s *vips.Snapshot) {
+		s.Platform = vips.VSphere
+		add("fd98::5", "fd98::5")(s)
+	}, `unmanaged
+distinct: ` + at + `ingressIPs[1]: Duplicate value: "fd98::5": is the same as ` + at + `apiServerInternalIPs[1]`},
+	{"OpenStack's VIPs are compared with its status and left alone", one, func(s *vips.Snapshot) {
+		s.Platform = vips.OpenStack
+		s.Spec.API = []string{"10.98.0.7"}
+	}, `unmanaged
+first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "10.98.0.7": the first address cannot be changed, it has to stay 10.98.0.5`},
+	{"OpenStack's VIPs are not compared with a status that has none", one, func(s *vips.Snapshot) {
+		s.Platform, s.Status = vips.OpenStack, vips.Values{}
+	}, "unmanaged"},
+	{"B75: vSphere without VIPs is left alone", one, func(s *vips.Snapshot) {
+		s.Platform, s.Spec, s.Status, s.HasStatus = vips.VSphere, vips.Values{}, vips.Values{}, false
+	}, "unmanaged"},
+	{"platform none has no VIPs", one, func(s *vips.Snapshot) { s.Platform = "None" }, "unmanaged"},
+}
+
+func TestWhatAChangeComesTo(t *testing.T) {
+	for _, c := range changes {
+		t.Run(c.sentence, func(t *testing.T) {
+			s := c.from()
+			c.change(&s)
+			if got := words(vips.Decide(s)); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// What is decided must be settled once it is written: nothing is written twice.
+func TestADecisionThatIsWrittenIsSettled(t *testing.T) {
+	for _, c := range changes {
+		s := c.from()
+		c.change(&s)
+		d := vips.Decide(s)
+		if d.Spec != nil {
+			s.Spec = *d.Spec
+		}
+		if d.Status != nil {
+			s.Status = *d.Status
+			s.LegacyAPI, s.LegacyIngress = s.Status.API[0], s.Status.Ingress[0]
+		}
+		again := vips.Decide(s)
+		if again.Spec != nil || again.Status != nil || d.Outcome == vips.Accepted && again.Outcome != vips.Settled {
+			t.Errorf("%s: then comes\n%s", c.sentence, words(again))
+		}
+	}
+}
+
+// A refusal writes no status, whatever else is to be done.
+func TestARefusalChangesNothing(t *testing.T) {
+	for _, c := range refusals {
+		s := one()
+		c.change(&s)
+		if d := vips.Decide(s); d.Status != nil || d.Spec != nil {
+			t.Errorf("%s: it writes\n%s", c.sentence, words(d))
+		}
+	}
+}
+
+func TestHardCase22_AWrongPairIsDeletedAndACorrectedOneAdded(t *testing.T) {
+	s := one()
+	for _, step := range []func(*vips.Snapshot){
+		add("fd98::5", "fd98::7"),
+		func(s *vips.Snapshot) { s.Spec.API, s.Spec.Ingress = s.Spec.API[:1], s.Spec.Ingress[:1] },
+		add("fd98::5", "fd98::6"),
+	} {
+		step(&s)
+		s.Found[addr("fd98::7")] = vips.Holder{}
+		d := vips.Decide(s)
+		if d.Outcome != vips.Accepted {
+			t.Fatalf("got\n%s", words(d))
+		}
+		s.Status = *d.Status
+	}
+	if got := fmt.Sprint(s.Status.Ingress); got != "[10.98.0.6 fd98::6]" {
+		t.Errorf("ingress is %s", got)
+	}
+}
+
+func TestAnExaminationLooksAtTheVIPsThatAreThere(t *testing.T) {
+	s := two()
+	s.Hosts[2].Addresses = addrs("10.98.0.31")
+	d := vips.Examine(s)
+	if d.Outcome != vips.Settled || d.Status != nil || len(d.Findings) != 1 || d.Findings[0].Rule != vips.RuleHostsFamily {
+		t.Errorf("got %s", words(d))
+	}
+	if d := vips.Examine(two()); len(d.Findings) != 0 || d.Unknown[vips.RuleNobody] == "" {
+		t.Errorf("got %s, unknown %v", words(d), d.Unknown)
+	}
+	s = one()
+	add("fd98::12", "fd98::6")(&s)
+	if d := vips.Examine(s); d.Outcome != vips.Refused {
+		t.Errorf("got %s", words(d))
+	}
+}
+
+func TestEveryCheckHasItsVerdict(t *testing.T) {
+	s := one()
+	add("fd98::12", "fd98::6")(&s)
+	s.Hosts[1].Report = state.Fact[state.VIPReport]{}
+	var got []string
+	for _, c := range vips.Decide(s).Checks() {
+		if c.Verdict != vips.Passed {
+			got = append(got, fmt.Sprintf("%s %s: %s", c.Rule, c.Verdict, strings.Join(c.Details, "; ")))
+		}
+		if c.Sentence == string(c.Rule) {
+			t.Errorf("rule %s has no sentence", c.Rule)
+		}
+	}
+	want := []string{
+		`not-a-node failed: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::12": is the address of node cp-2`,
+		"not-a-gateway unknown: node cp-2 has not said which gateways it has",
+		"nobody-answers unknown: looked at when all other rules are kept",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if n := len(vips.Rules()); n < 20 || len(vips.Decide(s).Checks()) != n {
+		t.Errorf("%d rules", n)
+	}
+}
+
+func TestTheDocumentNamesEveryRule(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/API.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range vips.Rules() {
+		if line := fmt.Sprintf("| `%s` | %s |", r, r.Sentence()); !strings.Contains(string(text), line) {
+			t.Errorf("docs/API.md lacks %s", line)
+		}
+	}
+}

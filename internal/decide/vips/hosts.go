@@ -1,0 +1,132 @@
+package vips
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Host is a node of a running cluster, as far as virtual IPs concern it.
+type Host struct {
+	Name                string
+	ControlPlane, Ready bool
+	// Addresses are the node's internal ones.
+	Addresses []netip.Addr
+	// Report is what the host says about itself; unknown where its agent never
+	// said anything, or is of a version that says it differently.
+	Report state.Fact[state.VIPReport]
+	// Probe and Answer are the last question that was put to it and its answer.
+	Probe  state.Fact[state.VIPProbe]
+	Answer state.Fact[state.VIPAnswer]
+}
+
+// own are all addresses that the host has for itself: those of its node and
+// those that it reports, since a node may tell of one family only.
+func (h Host) own() []netip.Addr {
+	out := slices.Clone(h.Addresses)
+	for _, p := range h.Report.Value.Addresses {
+		if !slices.Contains(out, p.Addr()) {
+			out = append(out, p.Addr())
+		}
+	}
+	return out
+}
+
+// added is one VIP that is new, and where it stands.
+type added struct {
+	addr netip.Addr
+	path *field.Path
+	// api is true for one of the API, which control planes alone may hold.
+	api bool
+}
+
+func (a added) eligible(hosts []Host) []Host {
+	var out []Host
+	for _, h := range hosts {
+		if h.ControlPlane || !a.api {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// fits checks a new VIP against the hosts of the cluster. With a load balancer
+// of the site, hosts need not be able to hold it.
+func (a added) fits(s *Snapshot) []Finding {
+	var out []Finding
+	add := func(rule Rule, detail string) {
+		if detail != "" {
+			out = append(out, Finding{rule, field.Invalid(a.path, a.addr.String(), detail)})
+		}
+	}
+	add(RuleNotANode, a.ofNode(s.Hosts))
+	if s.UserManaged {
+		return out
+	}
+	add(RuleNotAGateway, a.ofGateway(s.Hosts))
+	add(RuleHostsFamily, a.lackingFamily(s.Hosts))
+	add(RuleHostsHold, a.nowhere(s.Hosts, prefixes(s.networksWanted())))
+	return out
+}
+
+func (a added) ofNode(hosts []Host) string {
+	for _, h := range hosts {
+		if slices.Contains(h.own(), a.addr) {
+			return "is the address of node " + h.Name
+		}
+	}
+	return ""
+}
+
+func (a added) ofGateway(hosts []Host) string {
+	for _, h := range hosts {
+		if slices.Contains(h.Report.Value.Gateways, a.addr) {
+			return "is the address of a gateway, through which " + h.Name + " sends"
+		}
+	}
+	return ""
+}
+
+func (a added) lackingFamily(hosts []Host) string {
+	var without []string
+	for _, h := range a.eligible(hosts) {
+		has := slices.ContainsFunc(h.own(), func(own netip.Addr) bool { return FamilyOf(own) == FamilyOf(a.addr) })
+		if !has {
+			without = append(without, h.Name)
+		}
+	}
+	if len(without) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("is %s, and there is no %s address on %s, which may have to hold it",
+		FamilyOf(a.addr), FamilyOf(a.addr), strings.Join(without, ", "))
+}
+
+// nowhere wants a host in the machine network of the VIP. Where the cluster
+// names no machine networks nobody can say.
+func (a added) nowhere(hosts []Host, machine []netip.Prefix) string {
+	i := slices.IndexFunc(machine, func(p netip.Prefix) bool { return p.Contains(a.addr) })
+	if i < 0 {
+		return ""
+	}
+	for _, h := range a.eligible(hosts) {
+		if slices.ContainsFunc(h.own(), machine[i].Contains) {
+			return ""
+		}
+	}
+	who := "host"
+	if a.api {
+		who = "control plane"
+	}
+	return fmt.Sprintf("lies in %s, where no %s has an address to hold it beside", machine[i], who)
+}
+
+// held is what a person has to know of who answers for an address.
+func (a added) held(by Holder) string {
+	return fmt.Sprintf("is taken: %s answers for it, as %s sees", by.Hardware, by.Seen)
+}

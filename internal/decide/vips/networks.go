@@ -1,0 +1,92 @@
+package vips
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// networkFindings checks the machine networks of the spec against themselves,
+// against the other networks and against what the status has.
+func (s Snapshot) networkFindings() []Finding {
+	path := s.Path.Child("machineNetworks")
+	if sameNetworks(s.Spec.MachineNetworks, s.Status.MachineNetworks) {
+		return nil
+	}
+	if len(s.Spec.MachineNetworks) == 0 {
+		return []Finding{{RuleNetworksKept, field.Required(path, "the networks of the hosts, of which the first is "+s.Status.MachineNetworks[0])}}
+	}
+	out := s.soundNetworks(path)
+	if now := s.Status.MachineNetworks; len(now) > 0 && !sameNetworks(s.Spec.MachineNetworks[:1], now[:1]) {
+		out = append(out, Finding{RuleNetworksFirst, field.Invalid(path.Index(0), s.Spec.MachineNetworks[0],
+			"the first machine network cannot be changed, it has to stay "+now[0])})
+	}
+	return append(out, s.leftBehind(path)...)
+}
+
+// soundNetworks checks each network and that they lie apart.
+func (s Snapshot) soundNetworks(path *field.Path) []Finding {
+	var out []Finding
+	apart := append(named("the pod network", s.Cluster), named("the service network", s.Service)...)
+	for i, text := range s.Spec.MachineNetworks {
+		p, detail := Network(text)
+		if detail != "" {
+			out = append(out, Finding{RuleNetworksSound, field.Invalid(path.Index(i), text, detail)})
+			continue
+		}
+		for _, other := range apart {
+			if other.prefix.Overlaps(p) {
+				out = append(out, Finding{RuleNetworksOverlap, field.Invalid(path.Index(i), text,
+					fmt.Sprintf("overlaps %s %s", other.name, other.prefix))})
+				break
+			}
+		}
+		apart = append(apart, namedNetwork{path.Index(i).String(), p})
+	}
+	return out
+}
+
+type namedNetwork struct {
+	name   string
+	prefix netip.Prefix
+}
+
+func named(name string, list []string) []namedNetwork {
+	var out []namedNetwork
+	for _, p := range prefixes(list) {
+		out = append(out, namedNetwork{name, p})
+	}
+	return out
+}
+
+// leftBehind finds nodes whose address lies in a network that is to go.
+func (s Snapshot) leftBehind(path *field.Path) []Finding {
+	var out []Finding
+	wish := prefixes(s.Spec.MachineNetworks)
+	for _, gone := range prefixes(s.Status.MachineNetworks) {
+		for _, h := range s.Hosts {
+			i := slices.IndexFunc(h.Addresses, func(a netip.Addr) bool { return gone.Contains(a) && !inAny(a, wish) })
+			if i >= 0 {
+				out = append(out, Finding{RuleNetworksHosts, field.Invalid(path, gone.String(), fmt.Sprintf(
+					"cannot be removed: node %s has %s there", h.Name, h.Addresses[i]))})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// sameNetworks reports whether two lists have the same networks in the same
+// order, however they are written.
+func sameNetworks(a, b []string) bool {
+	return slices.EqualFunc(a, b, func(x, y string) bool {
+		p, errP := netip.ParsePrefix(x)
+		q, errQ := netip.ParsePrefix(y)
+		if errP != nil || errQ != nil {
+			return x == y
+		}
+		return p.Masked() == q.Masked()
+	})
+}

@@ -1,0 +1,51 @@
+package vips
+
+import "slices"
+
+// Verdict is what a look at one rule came to.
+type Verdict string
+
+// The verdicts.
+const (
+	Passed   Verdict = "passed"
+	Failed   Verdict = "failed"
+	NotKnown Verdict = "unknown"
+)
+
+// Check is one rule as it was looked at, for a person.
+type Check struct {
+	Rule     Rule    `json:"rule"`
+	Sentence string  `json:"sentence"`
+	Verdict  Verdict `json:"verdict"`
+	// Details are the mistakes, each with its field, or why it is not known.
+	Details []string `json:"details,omitempty"`
+}
+
+// Checks lists every rule with its verdict. The rules about hosts are looked
+// at only when all others are kept.
+func (d Decision) Checks() []Check {
+	early := slices.ContainsFunc(d.Findings, func(f Finding) bool { return !slices.Contains(hostRules, f.Rule) })
+	var out []Check
+	for _, r := range Rules() {
+		c := Check{Rule: r, Sentence: r.Sentence(), Verdict: Passed}
+		for _, f := range d.Findings {
+			if f.Rule == r {
+				c.Verdict = Failed
+				c.Details = append(c.Details, f.Err.Error())
+			}
+		}
+		why, unknown := d.Unknown[r]
+		switch {
+		case c.Verdict == Failed:
+		case early && slices.Contains(hostRules, r), r == RuleNobody && len(d.Findings) > 0:
+			c.Verdict, c.Details = NotKnown, []string{"looked at when all other rules are kept"}
+		case unknown:
+			c.Verdict, c.Details = NotKnown, []string{why}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// hostRules are the rules about the hosts of a cluster.
+var hostRules = []Rule{RuleNotANode, RuleNotAGateway, RuleHostsFamily, RuleHostsHold, RuleNobody}
