@@ -81,7 +81,7 @@ const (
 	startTime  = 20 * time.Second
 	stopTime   = 25 * time.Second
 	copyTime   = 60 * time.Second
-	fenceTime  = 150 * time.Second
+	fenceTime  = 260 * time.Second // longer than Pacemaker's stonith-timeout
 )
 
 // Do carries out the verdict on the snapshot that it was made from. Steps that

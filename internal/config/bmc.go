@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
 // BMCAddress is the place of one system's Redfish service. Two spellings of
@@ -98,7 +100,7 @@ func bmcScheme(scheme string) error {
 func bmcHost(host string) (string, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		addr = addr.Unmap()
-		if addr.Zone() != "" || !addr.IsValid() || reservedAddr(addr) != "" {
+		if addr.Zone() != "" || !addr.IsValid() || vips.Unreachable(addr) != "" {
 			return "", errBMCSpecial
 		}
 		return addr.String(), nil

@@ -3,15 +3,17 @@ package config
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
 // Family is an address family.
-type Family string
+type Family = vips.Family
 
 // The address families.
 const (
-	IPv4 Family = "IPv4"
-	IPv6 Family = "IPv6"
+	IPv4 = vips.IPv4
+	IPv6 = vips.IPv6
 )
 
 // Families returns the address families of the cluster in their order: those
@@ -35,12 +37,7 @@ func (c *InstallConfig) MachineNetworks() []netip.Prefix {
 	return out
 }
 
-func familyOf(a netip.Addr) Family {
-	if a.Unmap().Is4() {
-		return IPv4
-	}
-	return IPv6
-}
+func familyOf(a netip.Addr) Family { return vips.FamilyOf(a) }
 
 func familiesOf(list []network) []Family {
 	var out []Family

@@ -43,8 +43,8 @@ func fencedAddress(address string) string {
 	return fenced(cred("hostName: control-0, address: '" + address + "'"))
 }
 
-// vips is a bare-metal patch.
-func vips(api, ingress string) string {
+// vipLists is a bare-metal patch.
+func vipLists(api, ingress string) string {
 	return "platform: {baremetal: {apiVIPs: [" + api + "], ingressVIPs: [" + ingress + "]}}"
 }
 
@@ -220,29 +220,29 @@ var rules = []rule{
 	{"one platform is chosen", "two-baremetal", `platform: {none: {}}`},
 	{"the API needs a VIP", "two-baremetal", `platform: {baremetal: {apiVIPs: []}}`},
 	{"ingress needs a VIP", "two-baremetal", `platform: {baremetal: {ingressVIPs: null}}`},
-	{"a list of VIPs has at most two", "dual", vips("10.98.0.5, 'fd98::5', 10.98.0.7", "10.98.0.6, 'fd98::6', 10.98.0.8")},
-	{"both lists of VIPs have one length", "dual", vips("10.98.0.5, 'fd98::5'", "10.98.0.6")},
-	{"a VIP is an address", "two-baremetal", vips("vip.example.com", "''")},
-	{"a VIP has no zone", "ipv6", vips("'fd98::5%eth0'", "'fd98::6'")},
-	{"a VIP is not written as mapped IPv4", "two-baremetal", vips("'::ffff:192.168.5.5'", "192.168.5.6")},
-	{"a VIP is not unspecified", "two-baremetal", vips("0.0.0.0", "192.168.5.6")},
-	{"a VIP is no loopback address", "two-baremetal", vips("127.0.0.1", "192.168.5.6")},
-	{"a VIP is no multicast address", "ipv6", vips("'ff02::12'", "'fd98::6'")},
-	{"a VIP is no link-local address", "two-baremetal", vips("169.254.1.1", "192.168.5.6")},
-	{"a VIP is not the limited broadcast", "two-baremetal", vips("255.255.255.255", "192.168.5.6")},
-	{"a VIP is not the network's address", "two-baremetal", vips("192.168.5.0", "192.168.5.6")},
-	{"a VIP is not the network's broadcast", "two-baremetal", vips("192.168.5.255", "192.168.5.6")},
-	{"a VIP is not the subnet-router address", "ipv6", vips("'fd98::'", "'fd98::6'")},
-	{"a VIP lies in a machine network", "two-baremetal", vips("192.168.6.5", "192.168.5.6")},
-	{"a VIP is not in the pod network", "two-baremetal", vips("10.128.0.5", "192.168.5.6")},
-	{"a VIP is not in the service network", "two-baremetal", vips("192.168.5.5", "172.30.0.10")},
-	{"API and ingress have different VIPs", "two-baremetal", vips("192.168.5.5", "192.168.5.5")},
-	{"VIPs differ however they are written", "ipv6", vips("'fd98::5'", "'FD98:0:0:0:0:0:0:5'")},
-	{"VIPs differ across positions", "dual", vips("10.98.0.5, 'fd98::5'", "10.98.0.6, 'fd98::5'")},
-	{"two VIPs are of two families", "two-baremetal", vips("192.168.5.5, 192.168.5.7", "192.168.5.6, 192.168.5.8")},
-	{"a single VIP is of the primary family", "dual", vips("'fd98::5'", "'fd98::6'")},
-	{"the VIP of the primary family is the first", "dual", vips("'fd98::5', 10.98.0.5", "10.98.0.6, 'fd98::6'")},
-	{"a VIP is of the machine network's family", "two-baremetal", vips("'fd98::5'", "192.168.5.6")},
+	{"a list of VIPs has at most two", "dual", vipLists("10.98.0.5, 'fd98::5', 10.98.0.7", "10.98.0.6, 'fd98::6', 10.98.0.8")},
+	{"both lists of VIPs have one length", "dual", vipLists("10.98.0.5, 'fd98::5'", "10.98.0.6")},
+	{"a VIP is an address", "two-baremetal", vipLists("vip.example.com", "''")},
+	{"a VIP has no zone", "ipv6", vipLists("'fd98::5%eth0'", "'fd98::6'")},
+	{"a VIP is not written as mapped IPv4", "two-baremetal", vipLists("'::ffff:192.168.5.5'", "192.168.5.6")},
+	{"a VIP is not unspecified", "two-baremetal", vipLists("0.0.0.0", "192.168.5.6")},
+	{"a VIP is no loopback address", "two-baremetal", vipLists("127.0.0.1", "192.168.5.6")},
+	{"a VIP is no multicast address", "ipv6", vipLists("'ff02::12'", "'fd98::6'")},
+	{"a VIP is no link-local address", "two-baremetal", vipLists("169.254.1.1", "192.168.5.6")},
+	{"a VIP is not the limited broadcast", "two-baremetal", vipLists("255.255.255.255", "192.168.5.6")},
+	{"a VIP is not the network's address", "two-baremetal", vipLists("192.168.5.0", "192.168.5.6")},
+	{"a VIP is not the network's broadcast", "two-baremetal", vipLists("192.168.5.255", "192.168.5.6")},
+	{"a VIP is not the subnet-router address", "ipv6", vipLists("'fd98::'", "'fd98::6'")},
+	{"a VIP lies in a machine network", "two-baremetal", vipLists("192.168.6.5", "192.168.5.6")},
+	{"a VIP is not in the pod network", "two-baremetal", vipLists("10.128.0.5", "192.168.5.6")},
+	{"a VIP is not in the service network", "two-baremetal", vipLists("192.168.5.5", "172.30.0.10")},
+	{"API and ingress have different VIPs", "two-baremetal", vipLists("192.168.5.5", "192.168.5.5")},
+	{"VIPs differ however they are written", "ipv6", vipLists("'fd98::5'", "'FD98:0:0:0:0:0:0:5'")},
+	{"VIPs differ across positions", "dual", vipLists("10.98.0.5, 'fd98::5'", "10.98.0.6, 'fd98::5'")},
+	{"two VIPs are of two families", "two-baremetal", vipLists("192.168.5.5, 192.168.5.7", "192.168.5.6, 192.168.5.8")},
+	{"a single VIP is of the primary family", "dual", vipLists("'fd98::5'", "'fd98::6'")},
+	{"the VIP of the primary family is the first", "dual", vipLists("'fd98::5', 10.98.0.5", "10.98.0.6, 'fd98::6'")},
+	{"a VIP is of the machine network's family", "two-baremetal", vipLists("'fd98::5'", "192.168.5.6")},
 	{"the rendezvous host has an address", "two-baremetal", `rendezvousIP: control-0`},
 	{"the rendezvous host lies in a machine network", "two-baremetal", `rendezvousIP: 10.77.0.1`},
 	{"the rendezvous host is not at a broadcast address", "two-baremetal", `rendezvousIP: 192.168.5.255`},

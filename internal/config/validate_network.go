@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
 // Limits of Kubernetes v1.36 on the networks of a cluster.
@@ -38,6 +40,22 @@ type networks struct {
 	// complete: every entry of every list is a sound network, so what is
 	// missing may be reported too.
 	complete bool
+}
+
+// plan is the address plan in the words of the package that knows what a
+// virtual IP must keep.
+func (n networks) plan() vips.Networks {
+	return vips.Networks{
+		Machine: prefixes(n.machine), Cluster: prefixes(n.cluster), Service: prefixes(n.service), Complete: n.complete,
+	}
+}
+
+func prefixes(list []network) []netip.Prefix {
+	var out []netip.Prefix
+	for _, n := range list {
+		out = append(out, n.prefix)
+	}
+	return out
 }
 
 func (v *validator) networking() networks {
@@ -81,36 +99,11 @@ func soundPrefix(path *field.Path, cidr string) (netip.Prefix, *field.Error) {
 	if cidr == "" {
 		return netip.Prefix{}, field.Required(path, "a network in CIDR form, for example 10.0.0.0/16")
 	}
-	p, err := netip.ParsePrefix(cidr)
-	switch {
-	case err != nil:
-		return p, field.Invalid(path, cidr, "must be a network in CIDR form, for example 10.0.0.0/16 or fd00:1::/64")
-	case p.Addr().Is4In6():
-		return p, field.Invalid(path, cidr, "is an IPv4 network in IPv6 form: write it as IPv4")
-	case p != p.Masked():
-		return p, field.Invalid(path, cidr, fmt.Sprintf("has bits outside its mask; the network is %s", p.Masked()))
-	}
-	for _, s := range specialNetworks {
-		if s.prefix.Overlaps(p) {
-			return p, field.Invalid(path, cidr, fmt.Sprintf("overlaps %s, %s", s.prefix, s.what))
-		}
+	p, detail := vips.Network(cidr)
+	if detail != "" {
+		return p, field.Invalid(path, cidr, detail)
 	}
 	return p, nil
-}
-
-// specialNetworks can belong to no cluster.
-var specialNetworks = []struct {
-	prefix netip.Prefix
-	what   string
-}{
-	{netip.MustParsePrefix("0.0.0.0/8"), "which stands for this host"},
-	{netip.MustParsePrefix("127.0.0.0/8"), "the loopback addresses"},
-	{netip.MustParsePrefix("169.254.0.0/16"), "the link-local addresses"},
-	{netip.MustParsePrefix("224.0.0.0/4"), "the multicast addresses"},
-	{netip.MustParsePrefix("240.0.0.0/4"), "which is reserved"},
-	{netip.MustParsePrefix("::/127"), "the loopback addresses"},
-	{netip.MustParsePrefix("fe80::/10"), "the link-local addresses"},
-	{netip.MustParsePrefix("ff00::/8"), "the multicast addresses"},
 }
 
 func (v *validator) presence(root *field.Path, nets networks) {

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
 // Roles of platform.baremetal.hosts.
@@ -38,57 +39,13 @@ type vip struct {
 
 func (v *validator) vips(root *field.Path, nets networks) {
 	bm := v.c.Platform.BareMetal
-	api := v.vipList(root.Child("apiVIPs"), bm.APIVIPs, nets)
-	ingress := v.vipList(root.Child("ingressVIPs"), bm.IngressVIPs, nets)
-	if len(bm.APIVIPs) > 0 && len(bm.IngressVIPs) > 0 && len(bm.APIVIPs) != len(bm.IngressVIPs) {
-		v.add(field.Invalid(root.Child("ingressVIPs"), len(bm.IngressVIPs), fmt.Sprintf(
-			"must have as many addresses as apiVIPs, which has %d", len(bm.APIVIPs))))
+	lists := vips.Lists{
+		API:        vips.List{Path: root.Child("apiVIPs"), Texts: bm.APIVIPs},
+		Ingress:    vips.List{Path: root.Child("ingressVIPs"), Texts: bm.IngressVIPs},
+		Networks:   nets.plan(),
+		Unreadable: func(path string) bool { return !v.readable(path) },
 	}
-	all := slices.Concat(api, ingress)
-	for j := range all {
-		for _, first := range all[:j] {
-			if first.addr == all[j].addr {
-				v.add(duplicate(all[j].path, all[j].addr.String(), first.path))
-				break
-			}
-		}
-	}
-}
-
-// vipList checks one list on its own and returns the addresses in it.
-func (v *validator) vipList(path *field.Path, list []string, nets networks) []vip {
-	if len(list) == 0 {
-		v.add(field.Required(path, "one address, or one of each family"))
-	}
-	if len(list) > 2 {
-		v.add(field.TooMany(path, len(list), 2))
-	}
-	var out []vip
-	for i, text := range list {
-		if addr, ok := v.hostAddress(path.Index(i), text, nets); ok {
-			out = append(out, vip{addr, path.Index(i)})
-		}
-	}
-	v.vipFamilies(out, nets)
-	return out
-}
-
-func (v *validator) vipFamilies(list []vip, nets networks) {
-	if len(list) == 0 {
-		return
-	}
-	for _, second := range list[1:] {
-		if f := familyOf(second.addr); f == familyOf(list[0].addr) {
-			v.add(field.Invalid(second.path, second.addr.String(), fmt.Sprintf(
-				"is %s as the first: two addresses must be one of each family", f)))
-		}
-	}
-	families := familiesOf(nets.machine)
-	if !nets.complete || len(families) != 2 || familyOf(list[0].addr) == families[0] {
-		return
-	}
-	v.add(field.Invalid(list[0].path, list[0].addr.String(), fmt.Sprintf(
-		"must be %s, the family of the first machine network", families[0])))
+	v.add(vips.Errors(lists.Findings())...)
 }
 
 // hostAddress checks an address that a host of the cluster will hold.
@@ -96,92 +53,12 @@ func (v *validator) hostAddress(path *field.Path, text string, nets networks) (n
 	if !v.readable(path.String()) {
 		return netip.Addr{}, false
 	}
-	addr, detail := soundAddr(text)
-	if detail == "" {
-		detail = placeInNetworks(addr, nets)
-	}
+	addr, detail := vips.HostAddress(text, nets.plan())
 	if detail != "" {
 		v.add(field.Invalid(path, text, detail))
 		return addr, false
 	}
 	return addr, true
-}
-
-// soundAddr parses an address; detail is empty if a host can have it.
-func soundAddr(text string) (addr netip.Addr, detail string) {
-	addr, err := netip.ParseAddr(text)
-	switch {
-	case err != nil:
-		return addr, "must be an IP address"
-	case addr.Zone() != "":
-		return addr, "must not have a zone"
-	case addr.Is4In6():
-		return addr, "is an IPv4 address in IPv6 form: write it as " + addr.Unmap().String()
-	}
-	if kind := reservedAddr(addr); kind != "" {
-		return addr, "is " + kind + ", which no host can hold"
-	}
-	return addr, ""
-}
-
-// reservedAddr names the kind of an address that cannot be reached from
-// another host, or is empty.
-func reservedAddr(a netip.Addr) string {
-	switch {
-	case a.IsUnspecified():
-		return "the unspecified address"
-	case a.IsLoopback():
-		return "a loopback address"
-	case a.IsMulticast():
-		return "a multicast address"
-	case a.IsLinkLocalUnicast():
-		return "a link-local address"
-	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return "the broadcast address"
-	}
-	return ""
-}
-
-// placeInNetworks returns what is wrong with an address of a host, or "".
-func placeInNetworks(addr netip.Addr, nets networks) string {
-	for _, n := range nets.cluster {
-		if n.prefix.Contains(addr) {
-			return fmt.Sprintf("lies in the pod network %s", n.prefix)
-		}
-	}
-	for _, n := range nets.service {
-		if n.prefix.Contains(addr) {
-			return fmt.Sprintf("lies in the service network %s", n.prefix)
-		}
-	}
-	var machine []string
-	for _, n := range nets.machine {
-		if n.prefix.Contains(addr) {
-			return edgeOf(addr, n.prefix)
-		}
-		machine = append(machine, n.prefix.String())
-	}
-	if !nets.complete {
-		return ""
-	}
-	return fmt.Sprintf("lies in no machine network (%s)", strings.Join(machine, ", "))
-}
-
-// edgeOf refuses the first address of a network and, with IPv4, the last.
-// Networks of one or two addresses have no such edges (RFC 3021, RFC 6164).
-func edgeOf(addr netip.Addr, p netip.Prefix) string {
-	free := p.Addr().BitLen() - p.Bits()
-	switch {
-	case free <= 1:
-		return ""
-	case addr == p.Addr() && addr.Is6():
-		return fmt.Sprintf("is the subnet-router address of %s", p)
-	case addr == p.Addr():
-		return fmt.Sprintf("is the network address of %s", p)
-	case addr.Is4() && !p.Contains(addr.Next()):
-		return fmt.Sprintf("is the broadcast address of %s", p)
-	}
-	return ""
 }
 
 // bmcPlace refuses a BMC at an address that belongs to the cluster.

@@ -1,14 +1,15 @@
 package observe
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // Boot returns a name for this boot of the host and how far its clock of boots
@@ -25,7 +26,7 @@ func Boot() (id string, uptime time.Duration, err error) {
 	if err != nil {
 		return "", 0, fmt.Errorf("name of this boot: %w", err)
 	}
-	started, err := startTime(stat)
+	first, err := host.ParseStat(stat)
 	if err != nil {
 		return "", 0, fmt.Errorf("name of this boot: %w", err)
 	}
@@ -33,17 +34,5 @@ func Boot() (id string, uptime time.Duration, err error) {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return "", 0, fmt.Errorf("uptime: %w", err)
 	}
-	return strings.TrimSpace(string(kernel)) + "-" + started, time.Duration(now.Nano()), nil
-}
-
-// startTime is the 22nd field of a process's stat; the second, its name, may
-// hold blanks and brackets (proc(5)).
-func startTime(stat []byte) (string, error) {
-	_, rest, found := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(") "))
-	fields := bytes.Fields(rest)
-	const after = 22 - 3 // rest begins with the third field
-	if !found || len(fields) <= after {
-		return "", errors.New("stat of the first process is not understood")
-	}
-	return string(fields[after]), nil
+	return strings.TrimSpace(string(kernel)) + "-" + strconv.FormatUint(first.Started, 10), time.Duration(now.Nano()), nil
 }

@@ -8,46 +8,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
+	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-// Addresses returns all global addresses of the host with their interfaces.
-func Addresses() ([]nodeaddress.Address, error) {
-	links, err := netlink.LinkList()
-	if err != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
-	}
-	var out []nodeaddress.Address
-	for _, link := range links {
-		list, err := netlink.AddrList(link, netlink.FAMILY_ALL)
-		if err != nil {
-			return nil, fmt.Errorf("list addresses of %s: %w", link.Attrs().Name, err)
-		}
-		for _, a := range list {
-			if found, ok := globalAddress(link, a); ok {
-				out = append(out, found)
-			}
-		}
-	}
-	return out, nil
-}
-
-func globalAddress(link netlink.Link, a netlink.Addr) (nodeaddress.Address, bool) {
-	ip, ok := netip.AddrFromSlice(a.IP)
-	if !ok || a.Scope != int(netlink.SCOPE_UNIVERSE) {
-		return nodeaddress.Address{}, false
-	}
-	bits, _ := a.Mask.Size()
-	const unusable = unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED | unix.IFA_F_DEPRECATED
-	return nodeaddress.Address{
-		Interface: link.Attrs().Name, Index: link.Attrs().Index,
-		Prefix: netip.PrefixFrom(ip.Unmap(), bits), Usable: a.Flags&unusable == 0,
-	}, true
-}
 
 // Host returns what a host knows about itself. It fails while the host has no
 // name or not yet an address of each family of the machine networks.
@@ -59,11 +25,7 @@ func Host(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
 	if name == "" || strings.HasPrefix(name, "localhost") {
 		return state.HostFacts{}, fmt.Errorf("this host has no name yet (it is %q): set one by DHCP or with hostnamectl", name)
 	}
-	addresses, err := Addresses()
-	if err != nil {
-		return state.HostFacts{}, err
-	}
-	choice, err := nodeaddress.Choose(addresses, networks, vips)
+	choice, err := ownAddresses(networks, vips)
 	if err != nil {
 		return state.HostFacts{}, err
 	}
@@ -94,4 +56,20 @@ func RestrictOOM() (bool, error) {
 		return false, fmt.Errorf("read capabilities: %w", err)
 	}
 	return data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) == 0, nil
+}
+
+// ownAddresses chooses among the addresses that the host has now, as in the
+// boot before where it still has those.
+func ownAddresses(networks []netip.Prefix, vips []netip.Addr) (nodeaddress.Choice, error) {
+	now, err := netwatch.Read(nil)
+	if err != nil {
+		return nodeaddress.Choice{}, err
+	}
+	before, err := netwatch.Chosen(netwatch.Path)
+	if err != nil {
+		return nodeaddress.Choice{}, err
+	}
+	return nodeaddress.Decide(nodeaddress.Input{
+		Addresses: now.Addresses, Routes: now.Routes, Networks: networks, VIPs: vips, Previous: before,
+	})
 }

@@ -36,7 +36,7 @@ func Ensure(ctx context.Context, ref string, write func(io.Writer) error) error 
 	}
 	read, to := io.Pipe()
 	go func() { to.CloseWithError(write(to)) }()
-	err = LoadImageFrom(ctx, read)
+	err = load(ctx, read)
 	_ = read.Close() // the writer must not wait for a podman that has ended
 	if err != nil {
 		return err
@@ -47,18 +47,11 @@ func Ensure(ctx context.Context, ref string, write func(io.Writer) error) error 
 	return err
 }
 
-// LoadImage loads the images of an archive.
-func LoadImage(ctx context.Context, archivePath string) error {
-	return load(ctx, nil, "--input", archivePath)
-}
-
-// LoadImageFrom is LoadImage for an archive that is just being written.
-func LoadImageFrom(ctx context.Context, archive io.Reader) error { return load(ctx, archive) }
-
-// load makes what it loaded durable: podman does not, and a program that a power
-// cut left full of zeros is found out only when it is needed most.
-func load(ctx context.Context, archive io.Reader, args ...string) error {
-	_, err := podmanFrom(ctx, archive, loadLimit, append([]string{"load", "--quiet"}, args...)...)
+// load loads the images of an archive, and makes them durable: podman does not,
+// and a program that a power cut left full of zeros is found out only when it is
+// needed most.
+func load(ctx context.Context, archive io.Reader) error {
+	_, err := podmanFrom(ctx, archive, loadLimit, "load", "--quiet")
 	if err == nil {
 		err = host.SyncFilesystem(storage)
 	}

@@ -1,7 +1,6 @@
 package podman
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,30 +118,14 @@ func (m machine) process(pid int) (p Process, comm string, err error) {
 	if err != nil {
 		return p, "", err
 	}
-	return readStat(pid, data)
-}
-
-// readStat reads proc(5)'s stat; the second field, the name, may hold blanks
-// and brackets.
-func readStat(pid int, data []byte) (p Process, comm string, err error) {
-	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
-	if open < 0 || end < open {
-		return p, "", fmt.Errorf("stat of process %d is not understood", pid)
-	}
-	fields := strings.Fields(string(data[end+1:]))
-	const startTime = 22 - 3 // the fields begin with the third
-	if len(fields) <= startTime {
-		return p, "", fmt.Errorf("stat of process %d is not understood", pid)
-	}
-	started, err := strconv.ParseUint(fields[startTime], 10, 64)
+	st, err := host.ParseStat(data)
 	if err != nil {
-		return p, "", fmt.Errorf("stat of process %d is not understood: %w", pid, err)
+		return p, "", fmt.Errorf("process %d: %w", pid, err)
 	}
-	comm = string(data[open+1 : end])
-	if gone := strings.Contains("ZXx", fields[0]); gone {
-		return p, comm, nil
+	if st.Ended() {
+		return p, st.Name, nil
 	}
-	return Process{Running: true, PID: pid, Letter: fields[0], Started: started}, comm, nil
+	return Process{Running: true, PID: pid, Letter: st.Letter, Started: st.Started}, st.Name, nil
 }
 
 // noted reads our note. One that is torn says nothing.

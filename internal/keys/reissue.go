@@ -1,0 +1,113 @@
+package keys
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// servingLifetime is kubeadm's choice for the certificates of its servers.
+const servingLifetime = 365 * 24 * time.Hour
+
+// Reissue makes a certificate like an old one, for the same key and the same
+// names, with other addresses and a lifetime that begins anew. All texts are
+// PEM; the authority is the one that the server's clients trust. Since the key
+// stays, one file takes the place of one file, and no reader ever sees a
+// certificate beside another one's key.
+func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, now time.Time) (string, error) {
+	template, err := parseCertificate(old)
+	if err != nil {
+		return "", fmt.Errorf("present certificate: %w", err)
+	}
+	signerOf, err := parseSigner(key)
+	if err != nil {
+		return "", fmt.Errorf("its key: %w", err)
+	}
+	parent, err := parseCertificate(authority)
+	if err != nil {
+		return "", fmt.Errorf("certificate of the authority: %w", err)
+	}
+	parentKey, err := parseSigner(authorityKey)
+	if err != nil {
+		return "", fmt.Errorf("key of the authority: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return "", err
+	}
+	fresh := &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: template.Subject,
+		KeyUsage: template.KeyUsage, ExtKeyUsage: template.ExtKeyUsage, BasicConstraintsValid: template.BasicConstraintsValid,
+		DNSNames: template.DNSNames, NotBefore: now.Add(-backdate).UTC(), NotAfter: earlier(now.Add(servingLifetime), parent.NotAfter),
+	}
+	for _, a := range addresses {
+		fresh.IPAddresses = append(fresh.IPAddresses, net.IP(a.AsSlice()))
+	}
+	der, err := x509.CreateCertificate(rand.Reader, fresh, parent, signerOf.Public(), parentKey)
+	if err != nil {
+		return "", fmt.Errorf("sign: %w", err)
+	}
+	return encodePEM("CERTIFICATE", der), nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b.UTC()
+	}
+	return a.UTC()
+}
+
+// Addresses returns the addresses that a certificate in PEM is for, in its
+// order.
+func Addresses(cert string) ([]netip.Addr, error) {
+	parsed, err := parseCertificate(cert)
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, ip := range parsed.IPAddresses {
+		if a, ok := netip.AddrFromSlice(ip); ok && !slices.Contains(out, a.Unmap()) {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out, nil
+}
+
+func parseCertificate(text string) (*x509.Certificate, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("is not PEM")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// parseSigner reads a key in any of the forms that Kubernetes' tools write.
+func parseSigner(text string) (crypto.Signer, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("is not PEM")
+	}
+	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("is of a kind that is not known")
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("cannot sign")
+	}
+	return signer, nil
+}
