@@ -1,0 +1,185 @@
+// Package haproxy talks to a running haproxy through its runtime API, and
+// follows what it says about the API servers behind it.
+package haproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/apilb"
+	render "github.com/holdfast/holdfast/internal/render/haproxy"
+)
+
+// Answer bounds one question.
+const Answer = 3 * time.Second
+
+// answerSize bounds one answer in bytes; a hundred servers fill 100 kB.
+const answerSize = 4 << 20
+
+// ErrStopping is what a haproxy that was told to stop counts as: it still
+// answers, and still works for those who are connected.
+var ErrStopping = errors.New("haproxy is stopping")
+
+// Client asks one haproxy.
+type Client struct {
+	// Socket is that of haproxy's master process. It leads to the process that
+	// works now: while an old one ends after a reload, both would answer at a
+	// socket of their own.
+	Socket string
+	// Answer bounds one question, zero for the usual time.
+	Answer time.Duration
+}
+
+// Info is what a haproxy says about itself.
+type Info struct {
+	// PID is that of the process that works, as its own container counts.
+	PID int
+	// Fingerprint stands for the configuration that it was started with.
+	Fingerprint string
+	Stopping    bool
+}
+
+// Info asks which configuration haproxy runs with.
+func (c Client) Info(ctx context.Context) (Info, error) {
+	text, err := c.askWorker(ctx, "show info")
+	if err != nil {
+		return Info{}, err
+	}
+	return parseInfo(text)
+}
+
+// Servers lists the API servers that haproxy has, and how each is doing. The
+// error is ErrStopping where haproxy is on its way out.
+func (c Client) Servers(ctx context.Context) ([]apilb.Server, error) {
+	text, err := c.askWorker(ctx, "show info;show stat "+render.Backend+" 4 -1")
+	if err != nil {
+		return nil, err
+	}
+	head, table, found := strings.Cut(text, "\n# ")
+	if !found {
+		return nil, fmt.Errorf("ask haproxy for its servers: it has no backend %q", render.Backend)
+	}
+	info, err := parseInfo(head)
+	if err != nil {
+		return nil, err
+	}
+	if info.Stopping {
+		return nil, ErrStopping
+	}
+	return parseServers("# " + table)
+}
+
+// Apply makes a change to the running haproxy. ca is where it finds the
+// certificates that API servers are verified with.
+func (c Client) Apply(ctx context.Context, change apilb.Change, ca string) error {
+	for _, step := range steps(change, ca) {
+		text, err := c.askWorker(ctx, step.command)
+		if err != nil {
+			return err
+		}
+		if text = strings.TrimSpace(text); text != step.answer {
+			return fmt.Errorf("haproxy: %s server %s: %s", change.Verb, change.Server, text)
+		}
+	}
+	return nil
+}
+
+// Reload makes haproxy read its configuration anew: a new process takes over
+// its listening sockets, and the old one ends with its connections.
+func (c Client) Reload(ctx context.Context) error {
+	_, err := c.ask(ctx, "reload")
+	return err
+}
+
+// step is one command and what haproxy answers where it did it.
+type step struct{ command, answer string }
+
+// steps are the commands of a change. A new server starts as one that is down
+// and is given requests when its checks succeed; it is enabled last.
+func steps(change apilb.Change, ca string) []step {
+	name := render.Backend + "/" + change.Server
+	switch change.Verb {
+	case apilb.Add:
+		return []step{
+			{"add server " + render.Backend + "/" + render.ServerLine(change.Backend, ca), "New server registered."},
+			{"set server " + name + " health down", ""},
+			{"enable health " + name, ""},
+			{"enable server " + name, ""},
+		}
+	case apilb.Resume:
+		return []step{{"enable health " + name, ""}, {"set server " + name + " state ready", ""}}
+	case apilb.Drain:
+		return []step{{"set server " + name + " state drain", ""}}
+	case apilb.Remove:
+		return []step{{"set server " + name + " state maint", ""}, {"del server " + name, "Server deleted."}}
+	default:
+		return nil
+	}
+}
+
+// askWorker asks the process that works.
+func (c Client) askWorker(ctx context.Context, line string) (string, error) {
+	return c.ask(ctx, "@1;"+line)
+}
+
+// ask sends one line and returns all that comes back.
+func (c Client) ask(ctx context.Context, line string) (string, error) {
+	limit := c.Answer
+	if limit == 0 {
+		limit = Answer
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", c.Socket)
+	if err != nil {
+		return "", fmt.Errorf("ask haproxy: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(conn, line+"\n"); err != nil {
+		return "", fmt.Errorf("ask haproxy: %w", err)
+	}
+	// There is no second line: without this haproxy would wait for one.
+	if half, ok := conn.(*net.UnixConn); ok {
+		if err := half.CloseWrite(); err != nil {
+			return "", fmt.Errorf("ask haproxy: %w", err)
+		}
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, answerSize))
+	if err != nil {
+		return "", fmt.Errorf("wait for haproxy's answer: %w", err)
+	}
+	return string(answer), nil
+}
+
+// parseInfo reads the lines "key: value" of show info.
+func parseInfo(text string) (Info, error) {
+	var out Info
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "Pid":
+			pid, err := strconv.Atoi(value)
+			if err != nil {
+				return Info{}, fmt.Errorf("haproxy's process id: %w", err)
+			}
+			out.PID = pid
+		case "description":
+			out.Fingerprint = value
+		case "Stopping":
+			out.Stopping = value != "0"
+		}
+	}
+	if out.PID == 0 {
+		return Info{}, errors.New("haproxy told nothing about itself")
+	}
+	return out, nil
+}

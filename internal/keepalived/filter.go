@@ -1,0 +1,212 @@
+package keepalived
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// filterTable is the nftables table that this package owns.
+const filterTable = "holdfast_vrrp"
+
+// vrrpProtocol is VRRP's number among the protocols of IP: RFC 9568.
+const vrrpProtocol = 112
+
+// Filter says who may send VRRP to this host's own addresses. Adverts carry no
+// proof of who sent them; what comes to us from a stranger is dropped. What
+// other programs on this host do with multicast is theirs.
+type Filter struct {
+	Own, Peers []netip.Addr
+}
+
+// side is one family of the filter: where its addresses are in a packet.
+type side struct {
+	suffix      string
+	key         nftables.SetDatatype
+	family      byte
+	source, dst uint32
+	// hops is where the number of hops is that a packet may still go.
+	hops   uint32
+	length uint32
+	keep   func(netip.Addr) bool
+}
+
+var sides = []side{
+	{"4", nftables.TypeIPAddr, unix.NFPROTO_IPV4, 12, 16, 8, 4, netip.Addr.Is4},
+	{"6", nftables.TypeIP6Addr, unix.NFPROTO_IPV6, 8, 24, 7, 16, netip.Addr.Is6},
+}
+
+// Apply makes the host's table what the filter says, in one transaction, and
+// reports whether it had to.
+func (f Filter) Apply() (changed bool, err error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return false, fmt.Errorf("nftables: %w", err)
+	}
+	if f.applied(conn) {
+		return false, nil
+	}
+	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
+	conn.AddTable(table) // so that there is one to delete
+	conn.DelTable(table)
+	conn.AddTable(table)
+	accept := nftables.ChainPolicyAccept
+	input := conn.AddChain(&nftables.Chain{
+		Name: "input", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
+		Priority: nftables.ChainPriorityFilter, Policy: &accept,
+	})
+	for _, s := range sides {
+		if err := f.add(conn, table, input, s); err != nil {
+			return false, fmt.Errorf("table %s: %w", filterTable, err)
+		}
+	}
+	if err := conn.Flush(); err != nil {
+		return false, fmt.Errorf("write table %s: %w", filterTable, err)
+	}
+	return true, nil
+}
+
+// add adds the sets and the rule of one family.
+func (f Filter) add(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, s side) error {
+	own := &nftables.Set{Table: table, Name: "own" + s.suffix, KeyType: s.key}
+	peers := &nftables.Set{Table: table, Name: "peers" + s.suffix, KeyType: s.key}
+	if err := errors.Join(conn.AddSet(own, elements(f.Own, s)), conn.AddSet(peers, elements(f.Peers, s))); err != nil {
+		return err
+	}
+	for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s)} {
+		exprs := append(advertTo(s, own), stranger...)
+		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})})
+	}
+	return nil
+}
+
+// rulesPerSide is how many rules there are for each family.
+const rulesPerSide = 2
+
+// advertTo matches what is VRRP and for one of this host's own addresses.
+func advertTo(s side, own *nftables.Set) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{s.family}},
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{vrrpProtocol}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.dst, Len: s.length},
+		&expr.Lookup{SourceRegister: 1, SetName: own.Name, SetID: own.ID},
+	}
+}
+
+func fromNoPeer(s side, peers *nftables.Set) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.source, Len: s.length},
+		&expr.Lookup{SourceRegister: 1, SetName: peers.Name, SetID: peers.ID, Invert: true},
+	}
+}
+
+// fromAfar matches what a router has passed on: peers are on the same network
+// and send with 255. keepalived checks that as well, but of many such adverts
+// it forgets the time of the good ones (seen with 2.2.7).
+func fromAfar(s side) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.hops, Len: 1},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{255}},
+	}
+}
+
+// of are the addresses of a family, each once.
+func of(list []netip.Addr, s side) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range list {
+		if s.keep(a) && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
+}
+
+func elements(list []netip.Addr, s side) []nftables.SetElement {
+	var out []nftables.SetElement
+	for _, a := range of(list, s) {
+		out = append(out, nftables.SetElement{Key: a.AsSlice()})
+	}
+	return out
+}
+
+// applied reports whether the host's table is this filter. What cannot be read
+// is not.
+func (f Filter) applied(conn *nftables.Conn) bool {
+	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
+	rules, err := conn.GetRules(table, &nftables.Chain{Name: "input", Table: table})
+	if err != nil || len(rules) != rulesPerSide*len(sides) {
+		return false
+	}
+	for _, s := range sides {
+		if !has(conn, table, "own"+s.suffix, of(f.Own, s)) || !has(conn, table, "peers"+s.suffix, of(f.Peers, s)) {
+			return false
+		}
+	}
+	return true
+}
+
+func has(conn *nftables.Conn, table *nftables.Table, name string, want []netip.Addr) bool {
+	set, err := conn.GetSetByName(table, name)
+	if err != nil {
+		return false
+	}
+	list, err := conn.GetSetElements(set)
+	if err != nil || len(list) != len(want) {
+		return false
+	}
+	for _, e := range list {
+		if a, ok := netip.AddrFromSlice(e.Key); !ok || !slices.Contains(want, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// Dropped is how many adverts of strangers were dropped since the table was
+// last written, 0 without a table.
+func Dropped() (uint64, error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return 0, fmt.Errorf("nftables: %w", err)
+	}
+	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
+	rules, err := conn.GetRules(table, &nftables.Chain{Name: "input", Table: table})
+	if errors.Is(err, unix.ENOENT) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read table %s: %w", filterTable, err)
+	}
+	var n uint64
+	for _, r := range rules {
+		for _, e := range r.Exprs {
+			if c, ok := e.(*expr.Counter); ok {
+				n += c.Packets
+			}
+		}
+	}
+	return n, nil
+}
+
+// RemoveFilter takes the table away.
+func RemoveFilter() error {
+	conn, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
+	conn.AddTable(table)
+	conn.DelTable(table)
+	if err := conn.Flush(); err != nil {
+		return fmt.Errorf("remove table %s: %w", filterTable, err)
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package keepalived
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+func addrs(list ...string) []netip.Addr {
+	var out []netip.Addr
+	for _, s := range list {
+		out = append(out, netip.MustParseAddr(s))
+	}
+	return out
+}
+
+// namespace puts the test into a network namespace of its own with eth0.
+func namespace(t *testing.T, addresses ...string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED, since this is not root: it needs network namespaces")
+	}
+	runtime.LockOSThread() // never unlocked: the thread ends with the test, and the namespace with it
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ns.Close() })
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "eth1"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"lo", "eth0", "eth1"} {
+		link, err := netlink.LinkByName(name)
+		if err == nil {
+			err = netlink.LinkSetUp(link)
+		}
+		for _, a := range addresses {
+			if parsed, _ := netlink.ParseAddr(a); err == nil && name == "eth0" {
+				parsed.Flags = 0x02 // no duplicate address detection
+				err = netlink.AddrAdd(link, parsed)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestB17_OnlyTheNamedAddressesAreRemoved(t *testing.T) {
+	namespace(t, "10.98.0.11/24", "10.98.0.5/32", "fd98::5/128", "fd98::11/64")
+	vips := addrs("10.98.0.5", "fd98::5", "10.98.0.6")
+	if held, err := Held(vips); err != nil || fmt.Sprint(held) != "[10.98.0.5 fd98::5]" {
+		t.Errorf("%v, %v", held, err)
+	}
+	if removed, err := Remove(vips); err != nil || len(removed) != 2 {
+		t.Errorf("%v, %v", removed, err)
+	}
+	if removed, err := Remove(vips); err != nil || len(removed) != 0 {
+		t.Errorf("again: %v, %v", removed, err)
+	}
+	if held, err := Held(addrs("10.98.0.11", "fd98::11")); err != nil || len(held) != 2 {
+		t.Errorf("own addresses left: %v, %v", held, err)
+	}
+}
+
+func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
+	namespace(t)
+	f := Filter{Own: addrs("10.98.0.11", "fd98::11", "10.98.0.11"), Peers: addrs("10.98.0.12", "fd98::12")}
+	apply := func(what string, f Filter, want bool) {
+		t.Helper()
+		if changed, err := f.Apply(); err != nil || changed != want {
+			t.Errorf("%s: changed %t, %v", what, changed, err)
+		}
+	}
+	apply("first", f, true)
+	apply("again", f, false)
+	f.Peers = addrs("fd98::12", "10.98.0.13")
+	apply("another peer", f, true)
+	out, err := exec.Command("nft", "list", "table", "inet", filterTable).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "10.98.0.13") || strings.Contains(string(out), "10.98.0.12") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := exec.Command("nft", "flush", "table", "inet", filterTable).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	apply("somebody emptied it", f, true)
+	if n, err := Dropped(); err != nil || n != 0 {
+		t.Errorf("dropped %d, %v", n, err)
+	}
+	if err := RemoveFilter(); err != nil {
+		t.Error(err)
+	}
+	if n, err := Dropped(); err != nil || n != 0 {
+		t.Errorf("without a table: dropped %d, %v", n, err)
+	}
+	apply("gone", f, true)
+}
+
+func TestARefusalIsAnAnswerAndSilenceIsNot(t *testing.T) {
+	namespace(t, "10.98.0.11/24")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	// The dialler's threads must be in the namespace: this one is.
+	ask := func(a string) bool { return answers(ctx, netip.AddrPortFrom(netip.MustParseAddr(a), 6443)) }
+	if !ask("127.0.0.1") {
+		t.Error("a refused connection is no answer")
+	}
+	if ask("10.98.0.12") {
+		t.Error("nobody is there, and it answers")
+	}
+}
+
+func TestOnlyKeepalivedIsFoundByItsPIDFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vrrp.pid")
+	for _, c := range []struct{ content, want string }{
+		{"", "found"}, {"1\n", "found"}, {"nonsense", "found"}, {fmt.Sprint(os.Getpid()), "found"}, {"999999999", "found"},
+	} {
+		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, found, runs, err := ByPIDFile(path); err != nil || !found || runs {
+			t.Errorf("%q: found %t, runs %t, %v", c.content, found, runs, err)
+		}
+	}
+	if _, found, runs, err := ByPIDFile(path + "x"); err != nil || found || runs {
+		t.Errorf("no file: found %t, runs %t, %v", found, runs, err)
+	}
+}
+
+func TestAProcessIsKnownByItsNameAndSleeps(t *testing.T) {
+	// A shell by keepalived's name, as the kernel sees it.
+	dir := t.TempDir()
+	shell, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "keepalived"), shell, 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(dir, "keepalived"), "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	path := filepath.Join(dir, "pid")
+	if err := os.WriteFile(path, fmt.Appendln(nil, cmd.Process.Pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var d Daemon
+	for began := time.Now(); ; {
+		var runs bool
+		if d, _, runs, err = ByPIDFile(path); runs || time.Since(began) > 5*time.Second {
+			break
+		}
+	}
+	if d.PID != cmd.Process.Pid {
+		t.Fatalf("not found: %v", err)
+	}
+	if _, err := d.Sleeps(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Kill(); err != nil {
+		t.Error(err)
+	}
+	if err := d.AwaitEnd(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, _, runs, _ := ByPIDFile(path); runs { // nobody has buried it yet
+		t.Error("a dead process runs")
+	}
+}
+
+// Who has an address is heard, whichever family, and the own frames are not.
+func TestWhoAnswersForAnAddressIsHeard(t *testing.T) {
+	namespace(t, "10.98.0.11/24", "fd98::11/64")
+	there, err := netns.New() // the other end, with the addresses
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = there.Close() }()
+	// This thread is in it now: give it the other end and come back by a new pair.
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	here, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = here.Close() }()
+	nl, err := netlink.NewHandleAt(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nl.Close()
+	far, err := nl.LinkByName("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{"10.98.0.5/24", "fd98::5/64"} {
+		a, _ := netlink.ParseAddr(s)
+		a.Flags = 0x02
+		if err := nl.AddrAdd(far, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	near, err := nl.LinkByName("b")
+	if err == nil {
+		err = nl.LinkSetNsFd(near, int(here))
+	}
+	if err == nil {
+		err = nl.LinkSetUp(far)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := netlink.LinkByName("b")
+	if err == nil {
+		err = netlink.LinkSetUp(link)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); link.Attrs().OperState != netlink.OperUp && time.Since(began) < 5*time.Second; {
+		link, _ = netlink.LinkByName("b")
+	}
+	own, heard, err := Listen(t.Context(), "b", addrs("10.98.0.5", "fd98::5", "10.98.0.6"), 1500*time.Millisecond)
+	if err != nil || own != link.Attrs().HardwareAddr.String() {
+		t.Fatalf("%s, %v", own, err)
+	}
+	var claims []netip.Addr
+	for _, f := range heard {
+		if _, err := net.ParseMAC(f.MAC); err != nil || f.MAC == own {
+			t.Errorf("%+v", f)
+		}
+		claims = append(claims, f.Claims)
+	}
+	for _, a := range addrs("10.98.0.5", "fd98::5") {
+		if !slices.Contains(claims, a) {
+			t.Errorf("%s was not heard: %v", a, claims)
+		}
+	}
+	if slices.Contains(claims, netip.MustParseAddr("10.98.0.6")) {
+		t.Error("nobody has 10.98.0.6")
+	}
+	if _, _, err := Listen(t.Context(), "no-such-nic", nil, time.Millisecond); err == nil {
+		t.Error("no error")
+	}
+}

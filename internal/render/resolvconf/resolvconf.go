@@ -1,0 +1,258 @@
+// Package resolvconf reads the resolver's configuration of a host,
+// resolv.conf(5), and puts the host's own name server first in it in a way that
+// can be taken back byte for byte: what was there before stays in the file,
+// and what must not count beside ours is commented out.
+package resolvconf
+
+import (
+	"bytes"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Path is where programs look for the resolver's configuration.
+const Path = "/etc/resolv.conf"
+
+// MaxServers is how many name servers a resolver reads, MAXNS of resolv.conf(5).
+const MaxServers = 3
+
+// port is where the name servers of a resolv.conf are asked.
+const port = 53
+
+// The marks of our part of a file. A line that is commented out is given back
+// by cutting the prefix off.
+const (
+	begin   = "# Holdfast: begin (holdfast-agent keeps this part and takes it back)\n"
+	end     = "# Holdfast: end\n"
+	prefix  = "#holdfast# "
+	wasLink = "# Holdfast: was a link to "
+	wasMode = "# Holdfast: was of mode "
+	wasNone = "# Holdfast: was no file\n"
+)
+
+// Own is what a host puts before everything else.
+type Own struct {
+	// Server is the address that the host's own name server listens on.
+	Server netip.Addr
+	// Search is the cluster's domain, searched first.
+	Search string
+	// Implied is what resolvers search where the file names no domain: the
+	// domain of the host's name. Empty if that has none.
+	Implied string
+}
+
+// Was says what a file was that Prepend made into ours.
+type Was struct {
+	// Link is the target of the symbolic link that was there, as it was spelled.
+	Link string
+	// Mode is what permissions the file had; zero stands for the usual 0644.
+	Mode fs.FileMode
+	// Absent is true where there was nothing.
+	Absent bool
+}
+
+// Prepend returns the file with our part before it. Of the rest as many name
+// servers count as resolvers read. It takes a file that has our part already
+// as it is without it, so that prepending twice changes nothing.
+func Prepend(data []byte, own Own, was Was) []byte {
+	original, _, _ := Split(data)
+	lines := lines(original)
+	var out bytes.Buffer
+	out.WriteString(begin)
+	out.WriteString(was.lines())
+	out.WriteString("search " + strings.Join(searchWith(own, lines), " ") + "\n")
+	out.WriteString("nameserver " + own.Server.String() + "\n")
+	if opts, spins := options(lines); spins && len(opts) > 0 {
+		out.WriteString("options " + strings.Join(opts, " ") + "\n")
+	}
+	out.WriteString(end)
+	left := MaxServers - 1
+	for _, line := range lines {
+		if hidden(line, own, &left) {
+			out.WriteString(prefix)
+		}
+		out.WriteString(line)
+	}
+	return out.Bytes()
+}
+
+// Split returns the file as it was before Prepend, what kind of file that was,
+// and whether Prepend made it at all.
+func Split(data []byte) (original []byte, was Was, ours bool) {
+	text := string(data)
+	first := strings.Index("\n"+text, "\n"+begin)
+	if first < 0 {
+		return data, Was{}, false
+	}
+	block, rest, found := strings.Cut(text[first:], "\n"+end)
+	if !found {
+		return data, Was{}, false
+	}
+	var out strings.Builder
+	for _, line := range lines([]byte(text[:first] + rest)) {
+		out.WriteString(strings.TrimPrefix(line, prefix))
+	}
+	return []byte(out.String()), parseWas(block), true
+}
+
+// Servers lists the site's name servers in a file, in order and each once:
+// those that our part hid are among them, ours is not.
+func Servers(data []byte) []netip.AddrPort {
+	original, _, _ := Split(data)
+	var out []netip.AddrPort
+	for _, line := range lines(original) {
+		if addr, ok := server(line); ok {
+			if at := netip.AddrPortFrom(addr, port); !slices.Contains(out, at) {
+				out = append(out, at)
+			}
+		}
+	}
+	return out
+}
+
+// First returns the name server that resolvers ask first with this file.
+func First(data []byte) (netip.Addr, bool) {
+	for _, line := range lines(data) {
+		if addr, ok := server(line); ok {
+			return addr, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Search lists what resolvers search with this file: the last line that says
+// so counts.
+func Search(data []byte) []string { return search(lines(data)) }
+
+// hidden reports whether a line must not count beside our part. left is how
+// many name servers may still count.
+func hidden(line string, own Own, left *int) bool {
+	switch keyword(line) {
+	case "search", "domain":
+		return true
+	case "options":
+		return slices.Contains(strings.Fields(line), "rotate")
+	case "nameserver":
+		addr, ok := server(line)
+		if !ok {
+			return false // no resolver reads it either
+		}
+		if addr == own.Server || *left == 0 {
+			return true
+		}
+		*left--
+		return false
+	}
+	return strings.HasPrefix(line, prefix) || strings.HasPrefix(line, strings.TrimSuffix(begin, "\n"))
+}
+
+// options are all options but the one that asks the name servers in turn, and
+// whether that one is there: ours would be asked first only sometimes.
+func options(lines []string) (rest []string, spins bool) {
+	for _, line := range lines {
+		words := strings.Fields(line)
+		if keyword(line) != "options" || !slices.Contains(words, "rotate") {
+			continue
+		}
+		spins = true
+		for _, word := range words[1:] {
+			if word != "rotate" {
+				rest = append(rest, word)
+			}
+		}
+	}
+	return rest, spins
+}
+
+// searchWith puts the cluster's domain before what was searched so far.
+func searchWith(own Own, lines []string) []string {
+	had := search(lines)
+	if had == nil && own.Implied != "" {
+		had = []string{own.Implied}
+	}
+	out := []string{own.Search}
+	for _, domain := range had {
+		if !slices.ContainsFunc(out, func(d string) bool { return sameDomain(d, domain) }) {
+			out = append(out, domain)
+		}
+	}
+	return out
+}
+
+func sameDomain(a, b string) bool {
+	return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))
+}
+
+func search(lines []string) []string {
+	var out []string
+	for _, line := range lines {
+		words := strings.Fields(line)
+		switch {
+		case len(words) < 2:
+		case words[0] == "search":
+			out = slices.Clone(words[1:])
+		case words[0] == "domain":
+			out = []string{words[1]}
+		}
+	}
+	return out
+}
+
+// server reads a line that names a name server by its address.
+func server(line string) (netip.Addr, bool) {
+	words := strings.Fields(line)
+	if len(words) < 2 || words[0] != "nameserver" {
+		return netip.Addr{}, false
+	}
+	addr, err := netip.ParseAddr(words[1])
+	return addr.Unmap(), err == nil
+}
+
+func keyword(line string) string {
+	if words := strings.Fields(line); len(words) > 0 {
+		return words[0]
+	}
+	return ""
+}
+
+// lines splits a file into lines that keep their ends.
+func lines(data []byte) []string {
+	if len(data) == 0 {
+		return nil
+	}
+	return strings.SplitAfter(string(data), "\n")
+}
+
+// lines keeps in the file itself what it was: nothing else need be kept to
+// restore it.
+func (w Was) lines() string {
+	switch {
+	case w.Absent:
+		return wasNone
+	case w.Link != "":
+		return wasLink + strconv.Quote(w.Link) + "\n"
+	case w.Mode != 0 && w.Mode != 0o644:
+		return wasMode + strconv.FormatUint(uint64(w.Mode.Perm()), 8) + "\n"
+	}
+	return ""
+}
+
+// parseWas reads what lines wrote. Words that a person damaged are no words.
+func parseWas(block string) Was {
+	var was Was
+	for _, line := range strings.SplitAfter(block+"\n", "\n") {
+		switch {
+		case line == wasNone:
+			was.Absent = true
+		case strings.HasPrefix(line, wasLink):
+			was.Link, _ = strconv.Unquote(strings.TrimSpace(strings.TrimPrefix(line, wasLink)))
+		case strings.HasPrefix(line, wasMode):
+			mode, _ := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(line, wasMode)), 8, 9)
+			was.Mode = fs.FileMode(mode)
+		}
+	}
+	return was
+}
