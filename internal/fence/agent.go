@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/redfish"
@@ -48,9 +49,14 @@ type Agent struct {
 	own     func() (uuid, serial string, err error)
 	publish func(ctx context.Context, value string) error
 	heard   func(ctx context.Context, node string) (value string, found bool, err error)
+	// etcd asks this host's agent of etcd, which knows whether a person's word
+	// about the peer stands.
+	etcd func(ctx context.Context) (state.EtcdReport, error)
 	// address reads the address of a BMC.
 	address  parser
 	onBudget time.Duration
+	// wordPause is how long a fence takes to give way to a person's word.
+	wordPause time.Duration
 	// retryAfter is how long a request may show no effect; zero means the
 	// default.
 	retryAfter time.Duration
@@ -69,7 +75,10 @@ func New(streams command.Streams) *Agent {
 		heard: func(ctx context.Context, node string) (string, bool, error) {
 			return pacemaker.Peer(ctx, identityAttribute, node)
 		},
-		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget,
+		etcd: func(ctx context.Context) (state.EtcdReport, error) {
+			return etcdagent.Report(ctx, state.EtcdSocketPath)
+		},
+		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget, wordPause: wordPause,
 	}
 }
 
@@ -168,7 +177,13 @@ func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
 	}
 	dev = withLearned(a.Devices, dev)
 	report := a.test(ctx, dev, 0)
-	return report.Err()
+	if err := report.Err(); err != nil {
+		return err
+	}
+	if err := a.found(dev, report.System); err != nil {
+		a.warn("%v", err)
+	}
+	return nil
 }
 
 // open finds the system of a device. Where the target's identity was not
@@ -178,7 +193,7 @@ func (a *Agent) open(ctx context.Context, dev state.FencingDevice) (*redfish.Cli
 	if err != nil {
 		return nil, err
 	}
-	e.RootCAs = a.RootCAs
+	e.RootCAs, e.Hint = a.RootCAs, hint(a.Devices, dev)
 	c, err := redfish.Open(ctx, e)
 	if err != nil || dev.UUID != "" || dev.Serial != "" {
 		return c, err

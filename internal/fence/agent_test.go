@@ -4,20 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -28,19 +28,11 @@ const (
 	testSerial   = "HF0001"
 )
 
-// machine obeys at once.
-type machine struct{ on atomic.Bool }
-
-func (m *machine) Power(context.Context) (bool, error) { return m.on.Load(), nil }
-func (m *machine) PowerOn(context.Context) error       { m.on.Store(true); return nil }
-func (m *machine) PowerOff(context.Context) error      { m.on.Store(false); return nil }
-func (m *machine) Shutdown(context.Context) error      { return nil }
-
 // bench is an agent with the simulated BMC of one target.
 type bench struct {
 	*Agent
 	bmc      *bmc.Server
-	machine  *machine
+	machine  *bmctest.Machine
 	dev      state.FencingDevice
 	out, err bytes.Buffer
 	// published is what the agent told its peer.
@@ -60,8 +52,8 @@ func newBench(t testing.TB, password string) *bench {
 			t.Fatalf("%v: run hack/setup, which installs fence-agents", err)
 		}
 	}
-	b := &bench{machine: &machine{}}
-	b.machine.on.Store(true)
+	b := &bench{machine: &bmctest.Machine{}}
+	b.machine.On.Store(true)
 	s, err := bmc.New(bmc.Config{
 		Name: "cp-1", Username: testUser, Password: password, UUID: testUUID, Serial: testSerial,
 	}, b.machine)
@@ -69,7 +61,7 @@ func newBench(t testing.TB, password string) *bench {
 		t.Fatal(err)
 	}
 	b.bmc = s
-	addr := listen(t, s, "127.0.0.1:0")
+	addr := bmctest.Serve(t, s, "127.0.0.1:0")
 	dir := t.TempDir()
 	b.Agent = &Agent{
 		Devices: filepath.Join(dir, "devices"), Evidence: filepath.Join(dir, "fenced"), History: filepath.Join(dir, "history.jsonl"),
@@ -79,38 +71,15 @@ func newBench(t testing.TB, password string) *bench {
 	b.own = func() (string, string, error) { return "own", "", nil }
 	b.publish = func(_ context.Context, value string) error { b.published = value; return nil }
 	b.peers(nil, nil)
+	b.etcd = func(context.Context) (state.EtcdReport, error) {
+		return state.EtcdReport{}, errors.New("nobody listens")
+	}
 	b.dev = state.FencingDevice{
 		Target: "cp-1", Address: "https://" + addr + s.SystemPath(), Username: testUser, Password: password,
 		Insecure: true, UUID: strings.ToUpper(testUUID), Serial: testSerial,
 	}
 	b.write(t)
 	return b
-}
-
-func listen(t testing.TB, s *bmc.Server, addr string) string {
-	t.Helper()
-	free, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = free.Addr().String() // by number it survives the quirk unreachable
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, ln) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return ln.Addr().String()
 }
 
 // anyAddress takes loopback addresses too, where the simulators are.
@@ -138,7 +107,7 @@ func (b *bench) write(t testing.TB) {
 // says or leaves holds the password.
 func (b *bench) call(t *testing.T, lines ...string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	b.out.Reset()
 	b.err.Reset()
@@ -198,8 +167,8 @@ func TestAFencedHostIsOffAndTheEvidenceSaysSo(t *testing.T) {
 	if code := b.call(t, "action=off", "plug=cp-1", "nodename=cp-1"); code != exitOK {
 		t.Fatalf("exit %d: %s", code, b.err.String())
 	}
-	if b.machine.on.Load() || b.resets() != "[ForceOff]" {
-		t.Errorf("on %v after %s", b.machine.on.Load(), b.resets())
+	if b.machine.On.Load() || b.resets() != "[ForceOff]" {
+		t.Errorf("on %v after %s", b.machine.On.Load(), b.resets())
 	}
 	want := state.EtcdFenced{Target: "cp-1", State: "Off", Boot: "boot-1", At: 42 * time.Second}
 	if got := b.evidence(t); got == nil || *got != want {

@@ -33,7 +33,7 @@ func BenchmarkFence(b *testing.B) {
 			r := newBench(b, password)
 			r.bmc.SetQuirks(c.quirks)
 			for b.Loop() {
-				r.machine.on.Store(c.on)
+				r.machine.On.Store(c.on)
 				if code := r.run(b.Context(), options{action: "reboot", target: "cp-1", powerTimeout: time.Minute}); code != exitOK {
 					b.Fatal(r.err.String())
 				}

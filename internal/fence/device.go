@@ -14,14 +14,15 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// callTimeout bounds one call to a BMC. Slower ones exist; they cannot fence
-// within Pacemaker's time.
-const callTimeout = 10 * time.Second
+// answerTimeout bounds one answer of a BMC. Slower ones than LongestAnswer
+// could not fence within Pacemaker's time.
+const answerTimeout = fencing.LongestAnswer + 10*time.Second
 
 // nodeName is what a node may be called (RFC 1123); it becomes a file name.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
@@ -157,7 +158,7 @@ func endpoint(dev state.FencingDevice, parse parser) (redfish.Endpoint, error) {
 	return redfish.Endpoint{
 		Address: address, Username: dev.Username, Password: config.Secret(dev.Password),
 		InsecureSkipVerify: dev.Insecure, Fingerprint: dev.Fingerprint,
-		UUID: dev.UUID, Serial: dev.Serial, Timeout: callTimeout,
+		UUID: dev.UUID, Serial: dev.Serial, Timeout: answerTimeout,
 	}, nil
 }
 

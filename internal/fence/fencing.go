@@ -16,10 +16,12 @@ const (
 	// headStart is how long the BMC may take before the driver is started. A
 	// BMC that says Off within it costs no interpreter.
 	headStart = 50 * time.Millisecond
-	// defaultOnBudget bounds what a reboot spends on switching on again: the target
-	// is off, which is what matters, and others wait for this agent.
+	// defaultOnBudget bounds what a reboot spends on switching on again, unless
+	// its BMC is slow: the target is off, which is what matters, and others wait
+	// for this agent.
 	defaultOnBudget = 10 * time.Second
-	// settleTime bounds the wait for answers that nobody needs any more.
+	// settleTime bounds the wait for answers that nobody needs any more, where
+	// the BMC is not slower.
 	settleTime = 2 * time.Second
 	// onInterval is the time between two attempts to switch on.
 	onInterval = time.Second
@@ -43,12 +45,17 @@ type attempt struct {
 	direct   []*direct
 	asked    []time.Time
 	phases   Phases
+	// gaveWay is true once a person has confirmed that the target is off, which
+	// was asked for at askedWord.
+	gaveWay   bool
+	askedWord time.Time
+	byHand    bool
 }
 
 // fence cuts the power of a target, proves it, leaves the evidence, and
 // switches it on again where that is asked for.
 func (a *Agent) fence(ctx context.Context, dev state.FencingDevice, o options) error {
-	f := &attempt{Agent: a, dev: dev, budget: o.powerTimeout, begin: time.Now(), driver: newDriver(a.Driver, a.DriverEnv)}
+	f := &attempt{Agent: a, dev: dev, budget: o.powerTimeout, byHand: o.byHand, begin: time.Now(), driver: newDriver(a.Driver, a.DriverEnv)}
 	defer f.close()
 	proof, err := f.cut(ctx)
 	f.driver.stop()
@@ -78,29 +85,44 @@ func (f *attempt) close() {
 
 // cut goes on until the BMC says Off, must not be used, or the time is over.
 func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.dev.Delay+f.budget, errTimeOver)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := time.AfterFunc(f.progress().Limit(), func() { cancel(errTimeOver) })
+	defer over.Stop()
 	if drivable(f.dev) == nil {
 		timer := time.AfterFunc(headStart, func() { f.driver.prepare(ctx) })
 		defer timer.Stop()
 	}
 	for {
 		reading, proof := f.look(ctx)
-		d := fencing.Next(f.progress(), reading)
+		p := f.progress()
+		over.Reset(p.Limit() - p.Elapsed)
+		d := f.next(ctx, p, reading)
 		switch d.Step {
 		case fencing.Proven:
 			f.proven()
 			return proof, nil
 		case fencing.Refuse, fencing.GiveUp:
+			f.giveWay(ctx)
 			return proof, f.because(ctx, d)
 		case fencing.Ask:
-			f.ask(ctx)
+			f.ask(ctx, p.Direct())
 		case fencing.Hold, fencing.Again:
 		}
 		if host.Sleep(ctx, d.Wait) != nil {
 			return proof, f.because(ctx, d)
 		}
 	}
+}
+
+// next decides, and once more with a person's word where that has come.
+func (f *attempt) next(ctx context.Context, p fencing.Progress, r fencing.Reading) fencing.Decision {
+	d := fencing.Next(p, r)
+	if d.Step == fencing.Proven || !f.word(ctx, d.Step == fencing.Ask) {
+		return d
+	}
+	p.Confirmed = true
+	return fencing.Next(p, r)
 }
 
 // because is why a fence ends without a proof. An answer that was cut off by
@@ -120,7 +142,14 @@ func (f *attempt) because(ctx context.Context, d fencing.Decision) error {
 }
 
 // errTimeOver ends a fence that its BMC did not decide in time.
-var errTimeOver = errors.New("the time is over")
+var errTimeOver = timeOverError{}
+
+type timeOverError struct{}
+
+func (timeOverError) Error() string { return "the time is over" }
+
+// Is makes it what it is to whoever waits: a deadline, which moves.
+func (timeOverError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // look reads the power state. The proof that it could become is dated before
 // the request is sent: what happens after that moment is not in the answer.
@@ -159,6 +188,9 @@ func (f *attempt) power(ctx context.Context) (redfish.PowerState, error) {
 
 func (f *attempt) progress() fencing.Progress {
 	p := fencing.Progress{Delay: f.dev.Delay, Elapsed: time.Since(f.begin), Budget: f.budget, RetryAfter: f.retryAfter, Requests: len(f.requests)}
+	if f.client != nil {
+		p.Answer = f.client.Slowest()
+	}
 	if p.Requests > 0 {
 		p.SinceRequest = time.Since(f.asked[p.Requests-1])
 		p.RequestFailed = f.requests[p.Requests-1]() != nil
@@ -166,18 +198,18 @@ func (f *attempt) progress() fencing.Progress {
 	return p
 }
 
-// ask has the power cut: first by the distribution's agent, later by this one.
-func (f *attempt) ask(ctx context.Context) {
+// ask has the power cut: first by the distribution's agent, later and at a slow
+// BMC by this one.
+func (f *attempt) ask(ctx context.Context, directly bool) {
 	if len(f.requests) == 0 {
 		f.phases.Hold = max(0, time.Since(f.begin)-f.phases.Identify)
 	}
 	f.asked = append(f.asked, time.Now())
-	unable := drivable(f.dev)
-	if len(f.requests) == 0 && unable == nil {
-		f.requests = append(f.requests, f.askDriver(ctx))
+	if directly || drivable(f.dev) != nil {
+		f.requests = append(f.requests, f.askDirectly(ctx))
 		return
 	}
-	f.requests = append(f.requests, f.askDirectly(ctx))
+	f.requests = append(f.requests, f.askDriver(ctx))
 }
 
 func (f *attempt) askDriver(ctx context.Context) func() error {
@@ -197,7 +229,7 @@ func (f *attempt) askDirectly(ctx context.Context) func() error {
 	ctx = context.WithoutCancel(ctx) // it has a time-out of its own; see settle
 	go func(c *redfish.Client) {
 		defer close(d.answered)
-		d.err = c.Off(ctx)
+		d.err = c.AskOff(ctx)
 	}(f.client)
 	return d.failure
 }
@@ -220,7 +252,7 @@ func (d *direct) failure() error {
 // settle waits for the answers to requests that are under way: one that the
 // BMC carries out late would switch off a host that was just switched on.
 func (f *attempt) settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	ctx, cancel := context.WithTimeout(ctx, max(settleTime, f.client.Slowest()))
 	defer cancel()
 	for _, d := range f.direct {
 		select {
@@ -252,10 +284,10 @@ func (f *attempt) prove(proof state.EtcdFenced) error {
 // machine. That it stays off is no failure of the fence.
 func (f *attempt) restart(ctx context.Context) {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, f.onBudget)
+	ctx, cancel := context.WithTimeout(ctx, fencing.OnBudget(f.onBudget, f.client.Slowest()))
 	defer cancel()
-	for {
-		err := f.client.On(ctx)
+	for request := f.client.AskOn; ; request = f.client.On {
+		err := request(ctx)
 		if err == nil {
 			break
 		}

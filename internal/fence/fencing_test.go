@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
 	"github.com/holdfast/holdfast/internal/redfish"
 )
 
 func TestTheDelayIsNotWaitedForAHostThatIsOff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
-	b.machine.on.Store(false)
+	b.machine.On.Store(false)
 	b.dev.Delay = time.Minute
 	b.write(t)
 	begin := time.Now()
@@ -94,8 +95,8 @@ func TestADriverIsNeverBelieved(t *testing.T) {
 			if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || time.Since(begin) > c.within {
 				t.Errorf("exit %d after %s: %s", code, time.Since(begin), b.err.String())
 			}
-			if b.machine.on.Load() || b.resets() != "[ForceOff]" {
-				t.Errorf("the host runs: %v, after %s", b.machine.on.Load(), b.resets())
+			if b.machine.On.Load() || b.resets() != "[ForceOff]" {
+				t.Errorf("the host runs: %v, after %s", b.machine.On.Load(), b.resets())
 			}
 		})
 	}
@@ -132,7 +133,7 @@ func TestAccountsThatTheDriverCannotTakeAreNotGivenToIt(t *testing.T) {
 	for _, password := range []string{"two\nlines", "tab\tbed", "pässwörd", "пароль", strings.Repeat("x", 256)} {
 		b := newBench(t, password)
 		scripted(t, b, "touch "+b.Evidence+"-ran; cat >/dev/null; exit 1")
-		if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.machine.on.Load() {
+		if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.machine.On.Load() {
 			t.Errorf("%.10q: exit %d: %s", password, code, b.err.String())
 		}
 		_, err := os.Stat(b.Evidence + "-ran")
@@ -201,7 +202,7 @@ func TestAVerifiedCertificateIsVerifiedByTheDriverToo(t *testing.T) {
 func TestABMCMayHaveAnIPv6Address(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
-	b.dev.Address = "https://" + listen(t, b.bmc, "[::1]:0") + "/redfish/v1/Systems/1"
+	b.dev.Address = "https://" + bmctest.Serve(t, b.bmc, "[::1]:0") + "/redfish/v1/Systems/1"
 	b.write(t)
 	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.records(t)[0].Requests != 1 {
 		t.Errorf("exit %d, %d requests: %s", code, b.records(t)[0].Requests, b.err.String())
@@ -298,14 +299,14 @@ func TestStatusMonitorAndOn(t *testing.T) {
 	if code := b.call(t, "action=status", "plug=cp-1"); code != exitOK || b.out.String() != "Status: ON\n" {
 		t.Errorf("status: exit %d, %s", code, b.out.String())
 	}
-	b.machine.on.Store(false)
+	b.machine.On.Store(false)
 	if code := b.call(t, "action=status", "plug=cp-1"); code != exitOff {
 		t.Errorf("status of a host that is off: exit %d", code)
 	}
 	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK {
 		t.Errorf("monitor: exit %d: %s", code, b.err.String())
 	}
-	if code := b.call(t, "action=on", "plug=cp-1"); code != exitOK || !b.machine.on.Load() {
+	if code := b.call(t, "action=on", "plug=cp-1"); code != exitOK || !b.machine.On.Load() {
 		t.Errorf("on: exit %d: %s", code, b.err.String())
 	}
 	b.bmc.SetQuirks(bmc.Quirks{Says: "PoweringOff"})

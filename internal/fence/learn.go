@@ -22,25 +22,65 @@ type machineID struct {
 	Serial string `json:"serial,omitempty"`
 }
 
-// learnedPath is where the identity of a target is kept, beside its device and
-// not in it: the device has another writer.
+// learned is what is kept of a target while it is healthy: what it said of
+// itself, and where its BMC had it, so that a fence need not search.
+type learned struct {
+	machineID
+	// System is the path at the BMC of that Address.
+	System  string `json:"system,omitempty"`
+	Address string `json:"address,omitempty"`
+}
+
+// learnedPath is where that is kept, beside the target's device and not in it:
+// the device has another writer.
 func learnedPath(dir, target string) string { return filepath.Join(dir, "learned", target+".json") }
+
+func readLearned(dir, target string) (l learned) {
+	data, err := os.ReadFile(learnedPath(dir, target))
+	if err != nil || json.Unmarshal(data, &l) != nil {
+		return learned{}
+	}
+	return l
+}
+
+// writeLearned keeps what changed.
+func writeLearned(dir, target string, l learned) error {
+	if readLearned(dir, target) == l {
+		return nil
+	}
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(learnedPath(dir, target), append(data, '\n'), 0o600)
+}
 
 // withLearned is a device with what its target said of itself while it was
 // healthy. What a person wrote into the device goes before it.
 func withLearned(dir string, dev state.FencingDevice) state.FencingDevice {
-	if dev.UUID != "" || dev.Serial != "" {
-		return dev
-	}
-	data, err := os.ReadFile(learnedPath(dir, dev.Target))
-	if err != nil {
-		return dev
-	}
-	var id machineID
-	if json.Unmarshal(data, &id) == nil {
+	if dev.UUID == "" && dev.Serial == "" {
+		id := readLearned(dir, dev.Target)
 		dev.UUID, dev.Serial = id.UUID, id.Serial
 	}
 	return dev
+}
+
+// hint is where the BMC of a device had its system, if that was learned.
+func hint(dir string, dev state.FencingDevice) string {
+	if l := readLearned(dir, dev.Target); l.Address == dev.Address {
+		return l.System
+	}
+	return ""
+}
+
+// found keeps where the BMC of a device has its system.
+func (a *Agent) found(dev state.FencingDevice, system string) error {
+	l := readLearned(a.Devices, dev.Target)
+	l.System, l.Address = system, dev.Address
+	if err := writeLearned(a.Devices, dev.Target, l); err != nil {
+		return fmt.Errorf("keep where the BMC of %s has its system: %w", dev.Target, err)
+	}
+	return nil
 }
 
 // introduce tells the peer whose machine this is.
@@ -67,16 +107,9 @@ func (a *Agent) learn(ctx context.Context, target string) error {
 	if err := json.Unmarshal([]byte(value), &id); err != nil || id == (machineID{}) {
 		return fmt.Errorf("learn the identity of %s: it published something else", target)
 	}
-	data, err := json.Marshal(id)
-	if err != nil {
-		return err
-	}
-	data = append(data, '\n')
-	path := learnedPath(a.Devices, target)
-	if have, err := os.ReadFile(path); err == nil && string(have) == string(data) {
-		return nil
-	}
-	if err := host.WriteFileAtomic(path, data, 0o600); err != nil {
+	l := readLearned(a.Devices, target)
+	l.machineID = id
+	if err := writeLearned(a.Devices, target, l); err != nil {
 		return fmt.Errorf("learn the identity of %s: %w", target, err)
 	}
 	return nil

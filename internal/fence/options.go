@@ -31,7 +31,7 @@ var optionTable = []option{
 	{"plug", "n", "string", "", true, "Name of the node to fence. Its BMC and account are read from /etc/holdfast/fencing/NAME.json."},
 	{"port", "", "string", "", false, "The same as plug."},
 	{"nodename", "N", "string", "", false, "Name of the node that Pacemaker means. If plug is another one nothing is done."},
-	{"power_timeout", "", "second", "40", false, "How long to go on until the BMC says Off, the delay of the device not counted. Keep it, and the delay, below stonith-timeout."},
+	{"power_timeout", "", "second", "40", false, "How long to go on until the BMC says Off, the delay of the device not counted; a BMC that is slow with each answer gets three of them. Keep it, and the delay, below stonith-timeout."},
 	{"delay", "", "second", "0", false, "Ignored: the delay of a target stands in its file, so that it can be cut short when the BMC says Off."},
 }
 
@@ -43,6 +43,9 @@ type options struct {
 	action       string
 	target       string
 	powerTimeout time.Duration
+	// byHand is true for a call with arguments, which a person makes: Pacemaker
+	// writes lines.
+	byHand bool
 }
 
 // parse reads the options of a call. What is not known is passed over on the
@@ -59,7 +62,9 @@ func parse(in io.Reader, args []string) (options, error) {
 	if err != nil {
 		return options{}, err
 	}
-	return choose(values)
+	o, err := choose(values)
+	o.byHand = len(args) > 0
+	return o, err
 }
 
 func parseLines(values map[string]string, in io.Reader) error {

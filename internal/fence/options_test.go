@@ -25,6 +25,7 @@ func TestOptionsComeAsLinesOrAsArguments(t *testing.T) {
 		"the delay is not": {"action=off\nplug=cp-1\ndelay=100\npower_timeout=7\n", nil},
 	} {
 		got, err := parse(strings.NewReader(c.in), c.args)
+		want.byHand = c.args != nil
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

@@ -54,7 +54,7 @@ func TestOnlyOffIsOff(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, "S3cr3t-battery-staple")
-			b.machine.on.Store(c.on)
+			b.machine.On.Store(c.on)
 			b.bmc.SetQuirks(c.quirks)
 			timeout := "power_timeout=20"
 			if !c.fenced && c.resets == 0 {
@@ -69,7 +69,7 @@ func TestOnlyOffIsOff(t *testing.T) {
 			if got := b.evidence(t) != nil; got != c.fenced {
 				t.Errorf("evidence is there: %v", got)
 			}
-			if got := b.machine.on.Load(); got != c.alive {
+			if got := b.machine.On.Load(); got != c.alive {
 				t.Errorf("the host runs: %v", got)
 			}
 			if got := len(b.bmc.Resets()); got != c.resets && c.resets >= 0 {

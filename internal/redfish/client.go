@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stmcginnis/gofish"
@@ -15,12 +17,16 @@ import (
 	"github.com/holdfast/holdfast/internal/config"
 )
 
-// DefaultTimeout bounds a call when the endpoint names no other limit.
+// DefaultTimeout bounds a request when the endpoint names no other limit.
 const DefaultTimeout = 10 * time.Second
 
 // systemsPath is where each Redfish service lists its systems (DSP0266,
 // "Resource URI patterns").
 const systemsPath = "/redfish/v1/Systems"
+
+// maxConcurrent lets the power be read while a controller still answers the
+// request to cut it.
+const maxConcurrent = 4
 
 // maxPages bounds how many pages of systems are read.
 const maxPages = 8
@@ -73,7 +79,9 @@ type Endpoint struct {
 	Fingerprint string
 	// RootCAs verify the certificate; nil means those of the host.
 	RootCAs *x509.CertPool
-	// Timeout bounds each call; zero means DefaultTimeout.
+	// Timeout bounds each request, its connection included; zero means
+	// DefaultTimeout. A call of several requests is bounded by its context: a
+	// controller that is slow with each answer gets all of them.
 	Timeout time.Duration
 	// DialContext opens connections; nil means from this host's own network
 	// namespace.
@@ -81,6 +89,9 @@ type Endpoint struct {
 	// UUID and Serial, if set, are those of the machine that is meant. Each
 	// answer of a system that says otherwise is an error.
 	UUID, Serial string
+	// Hint is the path at which the system was found before. It is tried first
+	// where Address has none and UUID or Serial would show a mistake.
+	Hint string
 }
 
 // Client speaks to one system. It holds no session, so none can leak: each
@@ -90,6 +101,8 @@ type Client struct {
 	api      *gofish.APIClient
 	system   string
 	opened   PowerState
+	last     atomic.Pointer[schemas.ComputerSystem]
+	slowest  slowest
 }
 
 // Open finds the system of an endpoint and reads it once, so that a client
@@ -102,7 +115,8 @@ func Open(ctx context.Context, e Endpoint) (*Client, error) {
 	err := c.call(ctx, "open", func(ctx context.Context) error {
 		api, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
 			Endpoint: e.Address.URL(), Username: e.Username, Password: e.Password.Reveal(), BasicAuth: true,
-			HTTPClient: httpClient(e), NoModifyTransport: true, ReuseConnections: true,
+			HTTPClient: httpClient(e, &c.slowest), NoModifyTransport: true, ReuseConnections: true,
+			MaxConcurrentRequests: maxConcurrent,
 		})
 		if err != nil {
 			return err
@@ -126,6 +140,10 @@ func (c *Client) Close() { c.api.HTTPClient.CloseIdleConnections() }
 // Opened is the power state that Open read, so that a first look costs no
 // request of its own.
 func (c *Client) Opened() PowerState { return c.opened }
+
+// Slowest is the longest that the controller has taken for an answer to a
+// question, the connection included.
+func (c *Client) Slowest() time.Duration { return c.slowest.value() }
 
 // SystemPath is the path of the system that the client speaks to.
 func (c *Client) SystemPath() string { return c.system }
@@ -169,6 +187,27 @@ func (c *Client) Off(ctx context.Context) error {
 	return c.call(ctx, "switch off", func(ctx context.Context) error {
 		return c.switchTo(ctx, Off, ResetForceOff)
 	})
+}
+
+// AskOff asks for the power to be cut, and AskOn for power, of the system as it
+// was last read: one request, where a controller is slow with each. Neither nil
+// nor an error says what happened.
+func (c *Client) AskOff(ctx context.Context) error { return c.ask(ctx, "switch off", ResetForceOff) }
+
+// AskOn is described with AskOff.
+func (c *Client) AskOn(ctx context.Context) error { return c.ask(ctx, "switch on", ResetOn) }
+
+func (c *Client) ask(ctx context.Context, op string, t ResetType) error {
+	return c.call(ctx, op, func(ctx context.Context) error {
+		return post(c.lastRead(ctx), t)
+	})
+}
+
+// lastRead is the system as it was last read, for requests of another context.
+func (c *Client) lastRead(ctx context.Context) *schemas.ComputerSystem {
+	s := *c.last.Load() // Open has read it
+	s.SetClient(c.api.WithContext(ctx))
+	return &s
 }
 
 // Reset asks for any change of power. Nil says that the request was accepted.
@@ -220,8 +259,12 @@ func request(s *schemas.ComputerSystem, t ResetType) error {
 	if err == nil && len(offered) > 0 && !slices.Contains(offered, schemas.ResetType(t)) {
 		return problem{Unsupported, fmt.Sprintf("it does not offer the reset type %s, only %v", t, offered)}
 	}
+	return post(s, t)
+}
+
+func post(s *schemas.ComputerSystem, t ResetType) error {
 	s.DisableEtagMatch(true) // the state may have changed since it was read
-	_, err = s.Reset(schemas.ResetType(t))
+	_, err := s.Reset(schemas.ResetType(t))
 	return err
 }
 
@@ -237,6 +280,7 @@ func (c *Client) read(ctx context.Context, path string) (*schemas.ComputerSystem
 	if err := c.endpoint.meant(s.UUID, s.SerialNumber); err != nil {
 		return nil, err
 	}
+	c.last.Store(s)
 	return s, nil
 }
 
@@ -244,6 +288,12 @@ func (c *Client) read(ctx context.Context, path string) (*schemas.ComputerSystem
 func (c *Client) find(ctx context.Context) (*schemas.ComputerSystem, error) {
 	if path := c.endpoint.Address.System; path != "" {
 		return c.take(ctx, path)
+	}
+	if e := c.endpoint; e.Hint != "" && (e.UUID != "" || e.Serial != "") {
+		s, err := c.take(ctx, e.Hint)
+		if err == nil || reasonOf(err) != WrongServer && status(err) != http.StatusNotFound {
+			return s, err
+		}
 	}
 	paths, err := c.list(ctx)
 	switch {

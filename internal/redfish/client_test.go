@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
 )
 
 const (
@@ -27,59 +28,24 @@ const (
 	testSerial   = "HF0001"
 )
 
-// machine is a machine that obeys at once.
-type machine struct{ on atomic.Bool }
-
-func (m *machine) Power(context.Context) (bool, error) { return m.on.Load(), nil }
-func (m *machine) PowerOn(context.Context) error       { m.on.Store(true); return nil }
-func (m *machine) PowerOff(context.Context) error      { m.on.Store(false); return nil }
-func (m *machine) Shutdown(context.Context) error      { return nil }
-
 // controller runs the simulated controller of a machine on loopback.
-func controller(t *testing.T, on bool) (*bmc.Server, *machine, Endpoint) {
+func controller(t *testing.T, on bool) (*bmc.Server, *bmctest.Machine, Endpoint) {
 	t.Helper()
-	m := &machine{}
-	m.on.Store(on)
+	m := &bmctest.Machine{}
+	m.On.Store(on)
 	s, err := bmc.New(bmc.Config{
 		Name: "cp-0", Username: testUser, Password: testPassword, UUID: testUUID, Serial: testSerial,
 	}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln := listen(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, ln) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	addr := bmctest.Serve(t, s, "127.0.0.1:0")
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.CertificatePEM())
 	return s, m, Endpoint{
-		Address: addressOf(ln.Addr().String(), s.SystemPath()), RootCAs: pool,
+		Address: addressOf(addr, s.SystemPath()), RootCAs: pool,
 		Username: testUser, Password: testPassword, Timeout: 5 * time.Second,
 	}
-}
-
-// listen binds a port by number, so that it survives the quirk unreachable.
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ln
 }
 
 func addressOf(addr, system string) config.BMCAddress {
@@ -116,7 +82,7 @@ func TestAMachineIsSwitchedAndRead(t *testing.T) {
 	if err := c.On(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "on", m.on.Load)
+	waitFor(t, "on", m.On.Load)
 	if state, err := c.Power(t.Context()); err != nil || state != On {
 		t.Errorf("power %s, %v", state, err)
 	}
@@ -131,7 +97,7 @@ func TestAMachineIsSwitchedAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "confirmed off", func() bool { return c.ConfirmOff(t.Context()) == nil })
-	if m.on.Load() {
+	if m.On.Load() {
 		t.Error("confirmed off while the machine is on")
 	}
 	uuid, serial, err := c.Identity(t.Context())
@@ -146,7 +112,7 @@ func TestNothingIsAskedOfAMachineThatIsThereAlready(t *testing.T) {
 	if err := c.Off(t.Context()); err != nil {
 		t.Error(err)
 	}
-	m.on.Store(true)
+	m.On.Store(true)
 	if err := c.On(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -112,18 +112,21 @@ func reasonOf(err error) Reason {
 	return p.reason
 }
 
-// call runs one operation within the timeout and explains its failure.
+// call runs one operation and explains its failure. Each of its requests is
+// bounded, see httpClient.
 func (c *Client) call(ctx context.Context, op string, f func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, c.endpoint.Timeout)
-	defer cancel()
-	err := f(bounded)
+	err := f(ctx)
 	if err == nil {
 		return nil
 	}
 	e := &Error{Op: op, Host: c.endpoint.Address.URL()}
-	if bounded.Err() != nil {
-		e.Reason, e.Detail, e.cause = c.ended(ctx)
-	} else {
+	switch {
+	case ctx.Err() != nil:
+		e.Reason, e.Detail, e.cause = ended(ctx)
+	case unanswered(err):
+		e.Reason, e.cause = Timeout, context.DeadlineExceeded
+		e.Detail = "no answer within " + c.endpoint.Timeout.Round(time.Millisecond).String()
+	default:
 		e.Reason, e.Detail = explain(err)
 	}
 	e.Detail = c.endpoint.scrub(e.Detail)
@@ -131,11 +134,18 @@ func (c *Client) call(ctx context.Context, op string, f func(context.Context) er
 }
 
 // ended explains the end of a call's context.
-func (c *Client) ended(parent context.Context) (Reason, string, error) {
-	if errors.Is(parent.Err(), context.Canceled) {
+func ended(ctx context.Context) (Reason, string, error) {
+	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return Canceled, "the caller gave up", context.Canceled
 	}
-	return Timeout, "no answer within " + c.endpoint.Timeout.Round(time.Millisecond).String(), context.DeadlineExceeded
+	return Timeout, "no answer before the time was over", context.DeadlineExceeded
+}
+
+// unanswered reports whether a request ended by its own limit. A connection
+// that does not come about has a shorter one.
+func unanswered(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, context.DeadlineExceeded) && (!ok || op.Op != "dial")
 }
 
 // explain finds the reason of a failure.

@@ -22,13 +22,11 @@ func (s System) Offers(t ResetType) bool {
 	return len(s.Resets) == 0 || slices.Contains(s.Resets, t)
 }
 
-// Look reads the system once.
+// Look tells what the system was when it was last read. Only a controller that
+// names its reset types elsewhere is asked for them.
 func (c *Client) Look(ctx context.Context) (system System, err error) {
 	err = c.call(ctx, "read the system", func(ctx context.Context) error {
-		s, err := c.read(ctx, c.system)
-		if err != nil {
-			return err
-		}
+		s := c.lastRead(ctx)
 		system = System{
 			Power: PowerState(s.PowerState), UUID: s.UUID, Serial: s.SerialNumber,
 			Manufacturer: s.Manufacturer, Model: s.Model,

@@ -63,6 +63,8 @@ func CertificateFingerprint(ctx context.Context, e Endpoint) (fingerprint string
 	}
 	c := &Client{endpoint: e}
 	err = c.call(ctx, "read the certificate", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+		defer cancel()
 		dial := tls.Dialer{Config: &tls.Config{
 			MinVersion:         tls.VersionTLS12,
 			InsecureSkipVerify: true, //nolint:gosec // the certificate is what is asked for

@@ -68,7 +68,7 @@ func TestWhatTheClientReportsUnderEachQuirk(t *testing.T) {
 				waitFor(t, "no answer", func() bool { _, err := client.Power(t.Context()); return ReasonOf(err) == Unreachable })
 			}
 			if c.off == Timeout {
-				client.endpoint.Timeout = patience
+				client.endpoint.Timeout, client.api.HTTPClient.Timeout = patience, patience
 			}
 			began := time.Now()
 			off := client.Off(t.Context())
@@ -79,8 +79,8 @@ func TestWhatTheClientReportsUnderEachQuirk(t *testing.T) {
 			took := time.Since(began)
 			wantReason(t, "Off", off, c.off, c.says)
 			wantReason(t, "ConfirmOff", confirm, c.confirm, c.says)
-			if m.on.Load() == c.dead {
-				t.Errorf("the machine is on: %v", m.on.Load())
+			if m.On.Load() == c.dead {
+				t.Errorf("the machine is on: %v", m.On.Load())
 			}
 			if c.off == Timeout && took > 2*patience+time.Second {
 				t.Errorf("two calls took %s", took)
@@ -164,7 +164,7 @@ func TestAWrongPasswordIsSaidToBeOne(t *testing.T) {
 	e.Password = "not-the-password"
 	_, err := Open(t.Context(), e)
 	wantReason(t, "Open", err, Credentials, "check user name and password")
-	if !m.on.Load() || strings.Contains(err.Error(), "not-the-password") {
-		t.Errorf("machine on %v, error %v", m.on.Load(), err)
+	if !m.On.Load() || strings.Contains(err.Error(), "not-the-password") {
+		t.Errorf("machine on %v, error %v", m.On.Load(), err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 const (
 	DefaultDelay = 20 * time.Second
 	MinimumDelay = 3 * time.Second
-	// MaximumDelay leaves Pacemaker's stonith-timeout (120 s) the time to fence.
+	// MaximumDelay leaves Pacemaker's stonith-timeout the time to fence: Longest.
 	MaximumDelay = 60 * time.Second
 	// delayFactor covers a BMC that is slower than it ever was.
 	delayFactor = 2

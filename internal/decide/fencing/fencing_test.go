@@ -64,6 +64,13 @@ func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
 		{"no more than two requests", twice, says("On"), Again},
 		{"the time ends, the delay not counted", over, says("On"), GiveUp},
 		{"the time ends for a mute BMC", over, fails("timeout"), GiveUp},
+		{"a person's word goes before a fence", Progress{Budget: budget, Confirmed: true}, says("On"), Refuse},
+		{"a person's word ends the wait for a BMC", Progress{Budget: budget, Elapsed: time.Second, Confirmed: true}, fails("unreachable"), Refuse},
+		{"a person's word does not undo a proof", Progress{Budget: budget, Confirmed: true}, says("Off"), Proven},
+		{"a slow BMC gets the answers that it needs", Progress{Budget: budget, Answer: 30 * time.Second, Elapsed: 70 * time.Second, Requests: 1, SinceRequest: 40 * time.Second}, says("On"), Again},
+		{"a slow BMC does not get for ever", Progress{Budget: budget, Answer: 30 * time.Second, Elapsed: 101 * time.Second, Requests: 1, SinceRequest: 40 * time.Second}, says("On"), GiveUp},
+		{"a slow BMC's reading of before the request was answered tells nothing", Progress{Budget: budget, Answer: 5 * time.Second, Elapsed: 10 * time.Second, Requests: 1, SinceRequest: 5 * time.Second}, says("On"), Again},
+		{"a slow BMC's reading of after it does", Progress{Budget: budget, Answer: 5 * time.Second, Elapsed: 15 * time.Second, Requests: 1, SinceRequest: 10 * time.Second}, says("On"), Ask},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -176,6 +183,75 @@ func TestARaceOfBothHostsLeavesOne(t *testing.T) {
 			secondAsks := spread + delay // cp-2 begins at spread, and holds
 			if secondAsks < secondOff+HoldInterval/10 {
 				t.Errorf("BMCs that take %s, spread %s: cp-2 asks at %s and is off only at %s", off, spread, secondAsks, secondOff)
+			}
+		}
+	}
+}
+
+// fenced plays a fence by a BMC that takes answer for each answer: when its
+// power is cut and proven to be, and whether the agent asked by itself.
+func fenced(t *testing.T, answer, delay time.Duration) (cut, proven time.Duration, direct bool) {
+	t.Helper()
+	p := Progress{Delay: delay, Budget: time.Minute, Answer: answer}
+	var now, asked time.Duration
+	for now < time.Hour {
+		sent := now
+		now += answer
+		reading := says("On")
+		if p.Requests > 0 && sent >= cut {
+			reading = says("Off")
+		}
+		p.Elapsed, p.SinceRequest = now, now-asked
+		d := Next(p, reading)
+		switch d.Step {
+		case Proven:
+			return cut, now, direct
+		case Ask:
+			if p.Requests == 0 {
+				cut, direct = now+answer, p.Direct()
+			}
+			p.Requests, asked = p.Requests+1, now
+		case Refuse, GiveUp:
+			t.Fatalf("answers of %s, delay %s: %s after %s", answer, delay, d.Why, now)
+		case Hold, Again:
+		}
+		now += d.Wait
+	}
+	t.Fatalf("answers of %s: no end", answer)
+	return 0, 0, false
+}
+
+func TestASlowBMCFencesAsFastAsItsAnswersAllow(t *testing.T) {
+	for _, answer := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, LongestAnswer} {
+		_, proven, direct := fenced(t, answer, 0)
+		if most := 4*answer + time.Second; proven > most || !direct {
+			t.Errorf("answers of %s: proven after %s, by the agent itself: %v", answer, proven, direct)
+		}
+	}
+	if _, _, direct := fenced(t, 100*time.Millisecond, 0); direct {
+		t.Error("a quick BMC is not left to the distribution's agent")
+	}
+}
+
+// TestSlowBMCsLeaveOneHostToo replays a split: the first host has the second's
+// power cut before the second, which waits, sends its request.
+func TestSlowBMCsLeaveOneHostToo(t *testing.T) {
+	for _, answer := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, LongestAnswer} {
+		second, _, _ := fenced(t, answer, 0)
+		first, _, _ := fenced(t, answer, DefaultDelay)
+		const spread = 1100 * time.Millisecond // of the two schedulers
+		if asked := first - answer; asked < second+spread {
+			t.Errorf("answers of %s: the second host is off after %s, and has the first switched off after %s", answer, second, asked)
+		}
+	}
+}
+
+func TestAWholeFenceHasALongestTime(t *testing.T) {
+	longest := Longest(time.Minute)
+	for _, answer := range []time.Duration{0, time.Second, 5 * time.Second, LongestAnswer, time.Minute} {
+		for _, delay := range []time.Duration{0, DefaultDelay} {
+			if got := (Progress{Delay: delay, Budget: time.Minute, Answer: answer}).Limit() + OnBudget(10*time.Second, answer); got > longest {
+				t.Errorf("answers of %s, delay %s: %s, longest %s", answer, delay, got, longest)
 			}
 		}
 	}

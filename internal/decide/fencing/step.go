@@ -20,6 +20,18 @@ const (
 	DefaultRetryAfter = 2 * time.Second
 	// MaxRequests bounds the requests of one fence.
 	MaxRequests = 2
+	// slowAnswer is what makes a BMC a slow one: the distribution's agent needs
+	// some five answers before it cuts the power, and is left out then.
+	slowAnswer = time.Second
+	// LongestAnswer is what a BMC may take for one answer.
+	LongestAnswer = 30 * time.Second
+	// answersOfFence are those that a fence cannot do without: whose BMC it is
+	// and what it says, the request, and the reading after it. answersOfCut are
+	// those until the power is cut.
+	answersOfFence = 3
+	answersOfCut   = 2
+	// slack is for all that is not waiting for a BMC.
+	slack = 10 * time.Second
 )
 
 // Step is what a fence does next.
@@ -46,12 +58,16 @@ type Reading struct {
 
 // Progress is how far a fence has come.
 type Progress struct {
-	// Delay is what a fence of this target waits first.
+	// Delay is what a fence of this target waits first. A slow BMC makes it
+	// longer, since the peer's own fence is then slow too.
 	Delay time.Duration
 	// Elapsed is how long the fence has lasted.
 	Elapsed time.Duration
-	// Budget is how long it may last, its delay not counted.
+	// Budget is how long it may last, its delay not counted. A slow BMC gets as
+	// many of its answers as a fence needs.
 	Budget time.Duration
+	// Answer is the longest that the BMC has taken for one answer.
+	Answer time.Duration
 	// RetryAfter is how long a request may show no effect; zero means
 	// DefaultRetryAfter.
 	RetryAfter time.Duration
@@ -62,6 +78,55 @@ type Progress struct {
 	// RequestFailed is true where the last request ended with an error. It
 	// does not say that nothing happened.
 	RequestFailed bool
+	// Confirmed is true where a person's word that the target is off stands.
+	Confirmed bool
+}
+
+// Direct reports whether the agent asks by itself and not through the
+// distribution's.
+func (p Progress) Direct() bool { return p.Requests > 0 || p.Answer >= slowAnswer }
+
+// Limit is how long the fence may last at all. It grows with the time that the
+// BMC takes for an answer.
+func (p Progress) Limit() time.Duration {
+	if p.Answer < slowAnswer {
+		return p.hold() + p.Budget
+	}
+	return p.hold() + max(p.Budget, answersOfFence*min(p.Answer, LongestAnswer)+slack)
+}
+
+// hold is the delay. The peer begins its own fence at the same time and has the
+// power cut after two answers of its BMC, which is held to be as slow as this
+// one; a third is the margin.
+func (p Progress) hold() time.Duration {
+	if p.Delay <= 0 {
+		return 0
+	}
+	return max(p.Delay, (answersOfCut+1)*min(p.Answer, LongestAnswer))
+}
+
+// retryAfter is how long a request may show no effect. What shows it is a
+// reading that was asked for after the request was answered.
+func (p Progress) retryAfter() time.Duration {
+	return max(cmp.Or(p.RetryAfter, DefaultRetryAfter), 2*p.Answer)
+}
+
+// OnBudget is how long a target may be asked to switch on again: least, or
+// longer where its BMC is slow.
+func OnBudget(least, answer time.Duration) time.Duration {
+	return max(least, min(answer, LongestAnswer)+slack)
+}
+
+// Longest is the longest that a whole fence takes, its target switched on again:
+// for the slowest BMC with the delay as it is before a calibration, and for the
+// longest delay that a calibration allows.
+func Longest(budget time.Duration) time.Duration {
+	uncalibrated := Progress{Delay: DefaultDelay, Budget: budget, Answer: LongestAnswer}
+	calibrated := Progress{Delay: MaximumDelay, Budget: budget, Answer: MaximumDelay / delayFactor / answersOfFence}
+	return max(
+		uncalibrated.Limit()+OnBudget(0, uncalibrated.Answer),
+		calibrated.Limit()+OnBudget(0, calibrated.Answer),
+	)
 }
 
 // Decision is the next step, why, and how long to wait before the next
@@ -90,11 +155,13 @@ func Next(p Progress, r Reading) Decision {
 		return Decision{Step: Proven, Why: "the BMC says Off"}
 	case r.Reason == wrongServer:
 		return Decision{Step: Refuse, Why: "the BMC is another machine's"}
+	case p.Confirmed:
+		return Decision{Step: Refuse, Why: said(r) + ", and a person has confirmed that the target is off: it has not joined since, and is left to come back"}
 	case p.Requests == 0 && lasting[r.Reason]:
 		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
-	case p.Requests == 0 && p.Elapsed < p.Delay:
-		return Decision{Step: Hold, Why: said(r), Wait: min(HoldInterval, p.Delay-p.Elapsed)}
-	case p.Elapsed >= p.Delay+p.Budget:
+	case p.Requests == 0 && p.Elapsed < p.hold():
+		return Decision{Step: Hold, Why: said(r), Wait: min(HoldInterval, p.hold()-p.Elapsed)}
+	case p.Elapsed >= p.Limit():
 		return Decision{Step: GiveUp, Why: said(r) + ", and the time is over"}
 	case p.Requests == 0 && r.Power.Known:
 		return Decision{Step: Ask, Why: said(r), Wait: PollInterval}
@@ -110,7 +177,7 @@ func again(p Progress, r Reading) bool {
 	if p.Requests == 0 || p.Requests >= MaxRequests || !r.Power.Known {
 		return false
 	}
-	return p.RequestFailed || r.Power.Value == "On" && p.SinceRequest >= cmp.Or(p.RetryAfter, DefaultRetryAfter)
+	return p.RequestFailed || r.Power.Value == "On" && p.SinceRequest >= p.retryAfter()
 }
 
 // said is a reading in a person's words.

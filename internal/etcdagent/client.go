@@ -1,0 +1,78 @@
+// Package etcdagent asks this host's daemon of etcd (podman-etcd serve) over
+// its socket: the resource agent for what Pacemaker wants, others for its
+// report.
+package etcdagent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 4 << 20
+
+// ErrDown is wrapped where nobody listens on the socket.
+var ErrDown = errors.New("nobody listens")
+
+// Report asks for the daemon's report.
+func Report(ctx context.Context, socket string) (r state.EtcdReport, err error) {
+	err = call(ctx, socket, http.MethodGet, "report", nil, &r)
+	return r, err
+}
+
+// Order sends what is wanted of the daemon, and reads its answer into out.
+func Order(ctx context.Context, socket, what string, body []byte, out any) error {
+	return call(ctx, socket, http.MethodPost, what, body, out)
+}
+
+func call(ctx context.Context, socket, method, what string, body []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent/"+what, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := client(socket).Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it says %s", resp.Status)
+	}
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return &UnreadableError{err}
+	}
+	return nil
+}
+
+// UnreadableError says that something answers that is not understood.
+type UnreadableError struct{ cause error }
+
+// Error implements error.
+func (e *UnreadableError) Error() string { return "of another version, or broken: " + e.cause.Error() }
+
+// Unwrap returns what was not understood.
+func (e *UnreadableError) Unwrap() error { return e.cause }
+
+// client speaks to one socket, once.
+func client(socket string) *http.Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrDown, err)
+		}
+		return conn, nil
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+}
