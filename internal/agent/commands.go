@@ -11,8 +11,11 @@ func commands(streams command.Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newInstall(streams),
 		newRun(streams),
+		newRender(streams),
+		newMonitor(streams),
 		newApply(streams),
 		newTwoNode(streams),
+		newNodeIP(streams),
 		newVersion(streams),
 	}
 }

@@ -30,6 +30,9 @@ const tool = "kubectl"
 type API struct {
 	// Config is an administrator's access.
 	Config *rest.Config
+	// Certificates is the folder with the API server's certificate and key,
+	// apiserver.crt and apiserver.key.
+	Certificates string
 	// kubeconfig is a file with that access, kubectl the program.
 	kubeconfig, kubectl string
 }
@@ -60,7 +63,7 @@ func Main(m *testing.M, api **API) int {
 		_, _ = fmt.Fprintf(os.Stderr, "start an API server: %v\n%s", err, s.words())
 		return 1
 	}
-	*api = &API{Config: s.config, kubeconfig: s.file("kubeconfig"), kubectl: paths[tool]}
+	*api = &API{Config: s.config, Certificates: s.file("certs"), kubeconfig: s.file("kubeconfig"), kubectl: paths[tool]}
 	return m.Run()
 }
 

@@ -50,13 +50,20 @@ var layers = map[string]layer{
 	"internal/keys":         effect,
 	"internal/kube":         effect,
 	"internal/redfish":      effect,
+	"internal/resolver":     effect,
 	"internal/etcd":         effect,
+	"internal/etcdagent":    effect,
 	"internal/podman":       effect,
 	"internal/pacemaker":    effect,
+	"internal/mdns":         effect,
+	"internal/keepalived":   effect,
 	"internal/observe":      effect,
 	"internal/apply":        effect,
 	"internal/release":      effect,
 	"internal/explain":      effect,
+	"internal/haproxy":      effect,
+	"internal/redirect":     effect,
+	"internal/probe":        effect,
 	"internal/act":          effect,
 	"internal/ocf":          loop,
 	"internal/command":      loop,
@@ -82,7 +89,7 @@ var generators = []string{"internal/render/manifests/gen"}
 // pureOrder is the way that data flows among pure packages: each imports only
 // what stands before it.
 var pureOrder = []string{
-	"internal/state", "internal/jointoken", "internal/config", "internal/topology", "internal/payload",
+	"internal/state", "internal/jointoken", "internal/decide/vips", "internal/config", "internal/topology", "internal/payload",
 	"internal/ignition", "internal/site", "internal/decide", "internal/render", "internal/plan",
 }
 

@@ -11,6 +11,7 @@ func commands(streams Streams) []*cobra.Command {
 		newExplain(streams),
 		newQuorum(streams),
 		newFencing(streams),
+		newVIP(streams),
 		newLab(streams),
 		newVersion(streams),
 	}

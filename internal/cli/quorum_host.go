@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
@@ -58,7 +59,7 @@ type auditLine struct {
 var confirmationsPath = filepath.Join(filepath.Dir(state.FencingHistoryPath), "confirmations.jsonl")
 
 // bmcTime bounds one reading of a BMC.
-const bmcTime = 15 * time.Second
+const bmcTime = fencing.LongestAnswer + 5*time.Second
 
 func thisHost() quorumHost {
 	return quorumHost{

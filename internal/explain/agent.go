@@ -5,24 +5,18 @@ package explain
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
-	"net/http"
 	"syscall"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // answerTime bounds one question to the agent, which has its answer ready.
 const answerTime = 5 * time.Second
-
-// maxReport bounds what is read of an answer.
-const maxReport = 4 << 20
 
 // ErrNoAgent says that no agent answers on this host.
 var ErrNoAgent = errors.New("the agent of etcd (podman-etcd.service) does not answer")
@@ -30,41 +24,16 @@ var ErrNoAgent = errors.New("the agent of etcd (podman-etcd.service) does not an
 // Ask returns the report of the agent that listens on a socket. It returns an
 // error that is ErrNoAgent where nobody listens or answers in time.
 func Ask(ctx context.Context, socket string) (state.EtcdReport, error) {
-	var r state.EtcdReport
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	body, err := get(ctx, socket, "http://agent/report")
-	if err != nil {
-		return r, err
+	r, err := etcdagent.Report(ctx, socket)
+	if _, broken := errors.AsType[*etcdagent.UnreadableError](err); broken {
+		return r, fmt.Errorf("report of the agent of etcd: %w", err)
 	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return r, fmt.Errorf("report of the agent of etcd: of another version, or broken: %w", err)
+	if err != nil {
+		return r, unanswered(socket, err)
 	}
 	return r, nil
-}
-
-func get(ctx context.Context, socket, url string) ([]byte, error) {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, unanswered(socket, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReport))
-	if err != nil {
-		return nil, unanswered(socket, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w: it says %s", ErrNoAgent, resp.Status)
-	}
-	return body, nil
 }
 
 // unanswered says why there is no answer, in the words of a person.

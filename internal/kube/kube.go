@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,14 +86,9 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (map[str
 	return got.Data, nil
 }
 
-// WatchNodes calls changed with all nodes whenever one of them changed, every
-// 30 s, and whenever again is sent to. It returns when the context ends. Calls
-// do not overlap.
-func (c *Client) WatchNodes(ctx context.Context, again <-chan struct{}, changed func([]state.Node)) error {
-	return c.watchNodes(ctx, again, func(items []any) { changed(nodesOf(items)) })
-}
-
-func (c *Client) watchNodes(ctx context.Context, again <-chan struct{}, changed func([]any)) error {
+// watchNodes calls changed with all nodes whenever one of them changed, and
+// every 30 s. It returns when the context ends. Calls do not overlap.
+func (c *Client) watchNodes(ctx context.Context, changed func([]any)) error {
 	factory := informers.NewSharedInformerFactory(c.set, resync)
 	informer := factory.Core().V1().Nodes().Informer()
 	wake := make(chan struct{}, 1)
@@ -121,21 +116,8 @@ func (c *Client) watchNodes(ctx context.Context, again <-chan struct{}, changed 
 			return ctx.Err()
 		case <-wake:
 			changed(informer.GetStore().List())
-		case <-again:
-			changed(informer.GetStore().List())
 		}
 	}
-}
-
-func nodesOf(items []any) []state.Node {
-	var nodes []state.Node
-	for _, item := range items {
-		if n, ok := item.(*corev1.Node); ok {
-			nodes = append(nodes, nodeOf(n))
-		}
-	}
-	slices.SortFunc(nodes, state.CompareNodes)
-	return nodes
 }
 
 // AddLabels adds labels with empty values to a node.
@@ -159,7 +141,7 @@ func (c *Client) AddLabels(ctx context.Context, node string, labels []string) er
 }
 
 func nodeOf(n *corev1.Node) state.Node {
-	out := state.Node{Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time}
+	out := state.Node{Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Annotations: ownAnnotations(n)}
 	for _, a := range n.Status.Addresses {
 		if a.Type != corev1.NodeInternalIP {
 			continue
@@ -172,6 +154,21 @@ func nodeOf(n *corev1.Node) state.Node {
 		if cond.Type == corev1.NodeReady {
 			out.Ready = cond.Status == corev1.ConditionTrue
 		}
+	}
+	return out
+}
+
+// ownAnnotations are those that Holdfast wrote, nil if there are none.
+func ownAnnotations(n *corev1.Node) map[string]string {
+	var out map[string]string
+	for name, value := range n.Annotations {
+		if !strings.HasPrefix(name, state.AnnotationDomain) {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[name] = value
 	}
 	return out
 }

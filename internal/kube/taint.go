@@ -63,10 +63,11 @@ func (c *Client) MarkUnready(ctx context.Context, name, message string, now time
 	return nil
 }
 
-// WatchNodeServices is WatchNodes for what decides whether nodes are out of
-// service.
+// WatchNodeServices calls changed, with what decides whether nodes are out of
+// service, whenever a node changed, and every 30 s. It returns when the context
+// ends.
 func (c *Client) WatchNodeServices(ctx context.Context, changed func([]outofservice.Node)) error {
-	return c.watchNodes(ctx, nil, func(items []any) {
+	return c.watchNodes(ctx, func(items []any) {
 		var nodes []outofservice.Node
 		for _, item := range items {
 			if n, ok := item.(*corev1.Node); ok {

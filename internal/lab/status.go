@@ -63,6 +63,7 @@ func (b *Lab) Look(ctx context.Context, c *Client) (Status, error) {
 		}
 	}
 	b.lookForVIPs(&s)
+	b.lookForTrouble(st.Hosts, &s)
 	for _, h := range st.Hosts {
 		if h.PID != 0 && h.Role != "worker" && exists(fmt.Sprintf("/proc/%d/root/etc/kubernetes/admin.conf", h.PID)) {
 			b.lookInside(ctx, h, &s)

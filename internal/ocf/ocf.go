@@ -4,20 +4,17 @@
 package ocf
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
+	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -154,38 +151,13 @@ func patient(ctx context.Context, socket, action string, body []byte) (podmanetc
 	defer stop()
 	for {
 		answer, err := ask(ctx, socket, action, body)
-		if err == nil || !errors.Is(err, errDown) || host.Sleep(until, 100*time.Millisecond) != nil {
+		if err == nil || !errors.Is(err, etcdagent.ErrDown) || host.Sleep(until, 100*time.Millisecond) != nil {
 			return answer, err
 		}
 	}
 }
 
-// errDown is wrapped where nobody listens.
-var errDown = errors.New("nobody listens")
-
-func ask(ctx context.Context, socket, action string, body []byte) (podmanetcd.Answer, error) {
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", errDown, err)
-			}
-			return conn, nil
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent/"+action, bytes.NewReader(body))
-	if err != nil {
-		return podmanetcd.Answer{}, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return podmanetcd.Answer{}, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var answer podmanetcd.Answer
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer); err != nil {
-		return podmanetcd.Answer{}, fmt.Errorf("answer of the daemon: %w", err)
-	}
-	return answer, nil
+func ask(ctx context.Context, socket, action string, body []byte) (answer podmanetcd.Answer, err error) {
+	err = etcdagent.Order(ctx, socket, action, body, &answer)
+	return answer, err
 }

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/apitest"
@@ -182,16 +183,27 @@ func (c *cluster) end(ctx context.Context, p *corev1.Pod) {
 // operator runs the operator with its own account until stop is called.
 func (c *cluster) operator() (stop func()) {
 	c.t.Helper()
+	manager, err := newManager(c.asOperator(), managing{health: "127.0.0.1:0", metrics: "0", twoNode: true}, testr.NewWithOptions(c.t, testr.Options{}))
+	must(c.t, err)
+	authorities := filepath.Join(c.t.TempDir(), "ca.crt")
+	must(c.t, os.WriteFile(authorities, []byte("authorities"), 0o600))
+	must(c.t, addTwoNode(manager, c.ask, authorities))
+	return c.run(manager)
+}
+
+// asOperator is access by the operator's account.
+func (c *cluster) asOperator() *rest.Config {
 	cfg := rest.CopyConfig(c.api.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + render.Namespace + ":" + render.Name,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + render.Namespace, "system:authenticated"},
 	}
-	manager, err := newManager(cfg, "127.0.0.1:0", testr.NewWithOptions(c.t, testr.Options{}))
-	must(c.t, err)
-	authorities := filepath.Join(c.t.TempDir(), "ca.crt")
-	must(c.t, os.WriteFile(authorities, []byte("authorities"), 0o600))
-	must(c.t, addTwoNode(manager, c.ask, authorities))
+	return cfg
+}
+
+// run runs a manager until stop is called.
+func (c *cluster) run(manager ctrl.Manager) (stop func()) {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(ctx) }()

@@ -20,10 +20,15 @@ func newRoot(streams command.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast-operator",
 		Short: "Keep a cluster what it was installed as",
-		Long: `holdfast-operator runs in a cluster. On one with two control planes it has the
-hosts set up so that either survives the loss of the other, step by step, with
-Jobs in namespace openshift-etcd, and says in the object etcd/cluster how far
-that is:
+		Long: `holdfast-operator runs in a cluster. It keeps the routers that IngressControllers
+ask for, and the virtual IPs that the Infrastructure object asks for:
+
+  kubectl -n openshift-ingress-operator get ingresscontrollers
+  kubectl get clusteroperator network -o yaml
+
+In a cluster with two control planes it also has the hosts set up so that either
+survives the loss of the other, step by step, with Jobs in namespace
+openshift-etcd, and says in the object etcd/cluster how far that is:
 
   kubectl get etcds.operator.openshift.io cluster -o yaml
   kubectl -n openshift-etcd get jobs`,

@@ -13,16 +13,19 @@ import (
 
 	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
+	etcdv1 "github.com/openshift/api/etcd/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -38,6 +41,7 @@ import (
 type options struct {
 	kubeconfig string
 	health     string
+	metrics    string
 	etcdPKI    string
 }
 
@@ -52,7 +56,7 @@ cluster one works; the others wait until its lease ends.`,
   holdfast-operator run
 
   # on a control plane, beside the cluster's own
-  holdfast-operator run --kubeconfig /etc/kubernetes/admin.conf --health-address 127.0.0.1:10271`,
+  holdfast-operator run --kubeconfig /etc/kubernetes/admin.conf --health-address 127.0.0.1:10271 --metrics-address 0`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), streams)
@@ -60,6 +64,7 @@ cluster one works; the others wait until its lease ends.`,
 	}
 	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "access to the cluster; empty for that of the pod this runs in")
 	cmd.Flags().StringVar(&o.health, "health-address", fmt.Sprintf("127.0.0.1:%d", render.HealthPort), "where to answer /healthz and /readyz")
+	cmd.Flags().StringVar(&o.metrics, "metrics-address", fmt.Sprintf("127.0.0.1:%d", render.MetricsPort), "where to answer /metrics; 0 for nowhere")
 	cmd.Flags().StringVar(&o.etcdPKI, "etcd-pki", render.EtcdFolder, "folder with ca.crt and healthcheck-client.{crt,key} of etcd")
 	return cmd
 }
@@ -71,19 +76,32 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 	if err != nil {
 		return err
 	}
-	manager, err := newManager(cfg, o.health, logger)
+	two, err := isTwoNode(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	manager, err := newManager(cfg, managing{health: o.health, metrics: o.metrics, twoNode: two}, logger)
 	if err != nil {
 		return fmt.Errorf("set the controllers up: %w", err)
 	}
+	if two {
+		if err := o.addTwoNode(manager); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(addInfrastructure(manager), addIngress(manager)); err != nil {
+		return err
+	}
+	return manager.Start(ctx)
+}
+
+func (o options) addTwoNode(manager ctrl.Manager) error {
 	members := &twonode.Members{Identity: etcd.Identity{
 		CA:   filepath.Join(o.etcdPKI, "ca.crt"),
 		Cert: filepath.Join(o.etcdPKI, "healthcheck-client.crt"),
 		Key:  filepath.Join(o.etcdPKI, "healthcheck-client.key"),
 	}}
-	if err := addTwoNode(manager, members.Ask, members.Identity.CA); err != nil {
-		return err
-	}
-	return manager.Start(ctx)
+	return addTwoNode(manager, members.Ask, members.Identity.CA)
 }
 
 // asker asks etcd how its members are.
@@ -96,7 +114,7 @@ func addTwoNode(manager ctrl.Manager, ask asker, authorities string) error {
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set the controller of two nodes up: %w", err)
 	}
-	return nil
+	return addHealth(manager)
 }
 
 // access is how the cluster's API is reached. From a pod it is asked on its own
@@ -145,7 +163,10 @@ func firstOf(addresses ...string) func(context.Context, string, string) (net.Con
 // newScheme knows the kinds that controllers read and write.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, configv1.Install, operatorv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{
+		appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
+		configv1.Install, etcdv1.Install, operatorv1.Install,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -153,22 +174,38 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func newManager(cfg *rest.Config, health string, logger logr.Logger) (ctrl.Manager, error) {
+// managing is how a manager runs.
+type managing struct {
+	health, metrics string
+	// twoNode is true where it may see what two control planes are set up with.
+	twoNode bool
+}
+
+// How long an operator that was lost keeps the next one waiting, which begins
+// to count when it starts, and how long one holds on that cannot reach the API:
+// a take-over of etcd takes less (docs/RECOVERY.md), so whoever leads on the
+// survivor leads on. One that cannot write does no harm meanwhile.
+const (
+	leaseDuration = 10 * time.Second
+	renewDeadline = 8 * time.Second
+	retryPeriod   = time.Second
+)
+
+func newManager(cfg *rest.Config, m managing, logger logr.Logger) (ctrl.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	own := map[string]cache.Config{render.Namespace: {}}
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Logger: logger,
-		// It sees of the cluster what it may see, and keeps no more in memory.
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: own}, &corev1.ConfigMap{}: {Namespaces: own}, &batchv1.Job{}: {Namespaces: own},
-		}},
-		// The name of a controller tells its metrics apart, of which there are none.
+		Cache: cache.Options{ByObject: held(m.twoNode)},
+		// Tests run several managers in one process.
 		Controller:                    ctrlconfig.Controller{SkipNameValidation: new(true)},
-		Metrics:                       metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress:        health,
+		Metrics:                       metricsserver.Options{BindAddress: m.metrics},
+		HealthProbeBindAddress:        m.health,
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
 		LeaderElection:                true,
 		LeaderElectionID:              render.Name,
 		LeaderElectionNamespace:       render.Namespace,

@@ -21,6 +21,8 @@ type ImageSpec struct {
 	Links map[string]string
 	// Entrypoint may be empty where manifests always give a command.
 	Entrypoint []string
+	// StopSignal ends the container in an orderly way, SIGTERM where empty.
+	StopSignal string
 }
 
 // ImageFile is one binary and where it lies in an image.
@@ -94,6 +96,8 @@ func Images() []ImageSpec {
 			Name: "haproxy", Tag: Version,
 			Packages: []string{"haproxy"}, Keep: []string{"/usr/sbin/haproxy"},
 			Entrypoint: []string{"/usr/sbin/haproxy"},
+			// SIGTERM would cut every connection at once.
+			StopSignal: "SIGUSR1",
 		},
 		entered(single("traefik", TraefikVersion, "traefik")),
 		entered(single(operatorBinary, Version, "holdfast")),

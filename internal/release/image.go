@@ -101,7 +101,9 @@ func (b *builder) packageLayer(ctx context.Context, spec payload.ImageSpec) (lay
 func (img *builtImage) describe(t toolchain) error {
 	config := v1.ConfigFile{
 		Architecture: t.GOARCH, OS: t.GOOS,
-		Config: v1.Config{Entrypoint: img.spec.Entrypoint, Env: []string{"PATH=" + payload.SearchPath}},
+		Config: v1.Config{
+			Entrypoint: img.spec.Entrypoint, StopSignal: img.spec.StopSignal, Env: []string{"PATH=" + payload.SearchPath},
+		},
 		RootFS: v1.RootFS{Type: "layers"},
 	}
 	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1}

@@ -15,7 +15,7 @@ const accountInterval = 30 * time.Second
 
 // tellAccounts tells the cluster of BMC accounts that were rotated on this
 // host while the API was away.
-func (r *run) tellAccounts(ctx context.Context) {
+func (r *Agent) tellAccounts(ctx context.Context) {
 	store := fence.NewStore()
 	for host.Sleep(ctx, accountInterval) == nil {
 		pushAccounts(ctx, store, func() (fence.Secrets, error) { return kube.Open(adminKubeconfig) }, r.logf)

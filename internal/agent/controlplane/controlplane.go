@@ -1,6 +1,6 @@
 // Package controlplane is what the agent does on every control plane: it
-// serves configuration to joining hosts, labels nodes, keeps the hosts of the
-// virtual IPs in step with the cluster, and tells the API of fenced hosts.
+// serves configuration to joining hosts, labels nodes, and tells the API of
+// fenced hosts.
 package controlplane
 
 import (
@@ -24,15 +24,20 @@ type Options struct {
 	Now  func() time.Time
 }
 
-type run struct {
+// Agent is the agent of one control plane.
+type Agent struct {
 	Options
 	facts state.HostFacts
-	told  bool // which machine this is; used by the watch of nodes alone
+	told  bool // which machine this is; used by the follower of nodes alone
+	nodes chan []state.Node
 }
 
+// New returns the agent of a control plane. It has to be given the nodes of the
+// cluster.
+func New(o Options) *Agent { return &Agent{Options: o, nodes: make(chan []state.Node, 1)} }
+
 // Run serves until the context ends or a part of it cannot go on.
-func Run(ctx context.Context, o Options) error {
-	r := &run{Options: o}
+func (r *Agent) Run(ctx context.Context) error {
 	if err := r.findAddresses(ctx); err != nil {
 		return err
 	}
@@ -46,7 +51,7 @@ func Run(ctx context.Context, o Options) error {
 
 // findAddresses waits for the host's own addresses, without which it can
 // neither name itself in a certificate nor take part in VRRP.
-func (r *run) findAddresses(ctx context.Context) error {
+func (r *Agent) findAddresses(ctx context.Context) error {
 	networks, err := r.Site.MachineNetworks()
 	if err != nil {
 		return err
@@ -66,6 +71,6 @@ func (r *run) findAddresses(ctx context.Context) error {
 	}
 }
 
-func (r *run) logf(format string, args ...any) {
+func (r *Agent) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format+"\n", args...)
 }

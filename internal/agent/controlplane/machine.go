@@ -9,12 +9,17 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
+// untold reports whether this host's node has still to say which machine it is.
+func (r *Agent) untold(nodes []state.Node) bool {
+	there := slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == r.facts.NodeName })
+	return !r.told && there && r.Site.Topology().Fencing
+}
+
 // tellMachine says in this host's node, once, which machine it is. The peer
 // learns it while the host is healthy, and never fences another machine.
-func (r *run) tellMachine(ctx context.Context, client *kube.Client, nodes []state.Node) {
-	there := slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == r.facts.NodeName })
-	if r.told || !there || !r.Site.Topology().Fencing {
-		return
+func (r *Agent) tellMachine(ctx context.Context, client *kube.Client, nodes []state.Node) error {
+	if !r.untold(nodes) {
+		return nil
 	}
 	uuid, serial, err := fence.OwnIdentity()
 	if err != nil {
@@ -22,8 +27,8 @@ func (r *run) tellMachine(ctx context.Context, client *kube.Client, nodes []stat
 	}
 	m := state.Machine{UUID: uuid, Serial: serial}
 	if err := client.Annotate(ctx, r.facts.NodeName, state.AnnotationMachine, m.String()); err != nil {
-		r.logf("%v", err)
-		return
+		return err
 	}
 	r.told = true
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/noderole"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -16,20 +15,50 @@ import (
 // adminKubeconfig is what kubeadm leaves on a control plane.
 const adminKubeconfig = "/etc/kubernetes/admin.conf"
 
-// followNodes keeps labels and VRRP peers in step with the nodes of the
-// cluster, from the moment this host has access to one and until the context
-// ends. An interrupted watch begins anew.
-func (r *run) followNodes(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := r.watchOnce(ctx)
-		if ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) {
-			r.logf("watch nodes: %v", err)
+// again is the pause before nodes that could not be brought in step are looked
+// at once more.
+const again = time.Second
+
+// Nodes takes the nodes of the cluster from whoever watches them. It never
+// blocks; only the newest list counts. There is one caller.
+func (r *Agent) Nodes(list []state.Node) {
+	select {
+	case <-r.nodes:
+	default:
+	}
+	r.nodes <- list
+}
+
+// followNodes keeps the labels of nodes in step until the context ends.
+func (r *Agent) followNodes(ctx context.Context) {
+	retry := time.NewTimer(again)
+	defer retry.Stop()
+	var list []state.Node
+	for said := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case list = <-r.nodes:
+		case <-retry.C:
 		}
-		_ = host.Sleep(ctx, time.Second) // the loop looks at the context itself
+		err := r.keepStep(ctx, list)
+		text := ""
+		if err != nil {
+			retry.Reset(again)
+			if text = err.Error(); text != said && !errors.Is(err, fs.ErrNotExist) {
+				r.logf("%s", text)
+			}
+		}
+		said = text
 	}
 }
 
-func (r *run) watchOnce(ctx context.Context) error {
+// keepStep labels nodes and tells which machine this is, where either is to be
+// done.
+func (r *Agent) keepStep(ctx context.Context, list []state.Node) error {
+	if !r.unlabelled(list) && !r.untold(list) {
+		return nil
+	}
 	if _, err := os.Stat(adminKubeconfig); err != nil {
 		return err
 	}
@@ -37,51 +66,32 @@ func (r *run) watchOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	again := make(chan struct{})
-	go tellOfProgress(ctx, again)
-	return client.WatchNodes(ctx, again, func(nodes []state.Node) {
-		r.label(ctx, client, nodes)
-		r.tellMachine(ctx, client, nodes)
-		if err := r.keepVIPs(nodes); err != nil {
-			r.logf("virtual IPs: %v", err)
-		}
-	})
+	return errors.Join(r.label(ctx, client, list), r.tellMachine(ctx, client, list))
 }
 
-// tellOfProgress sends whenever this host's installation has come to a point
-// at which its part in the virtual IPs changes, until it is complete.
-func tellOfProgress(ctx context.Context, again chan<- struct{}) {
-	for before := stageNow(); before != stageInstalled; {
-		if host.Sleep(ctx, stageEvery) != nil {
-			return
-		}
-		now := stageNow()
-		if now == before {
-			continue
-		}
-		before = now
-		select {
-		case again <- struct{}{}:
-		case <-ctx.Done():
-			return
+func (r *Agent) unlabelled(list []state.Node) bool {
+	for _, n := range list {
+		if len(noderole.Missing(n.Labels, r.Site.Topology().MastersSchedulable)) > 0 {
+			return true
 		}
 	}
+	return false
 }
 
 // label gives every node the role labels it lacks. All control planes do it;
 // the result is the same whoever comes first.
-func (r *run) label(ctx context.Context, client *kube.Client, nodes []state.Node) {
+func (r *Agent) label(ctx context.Context, client *kube.Client, nodes []state.Node) error {
+	var errs []error
 	for _, n := range nodes {
 		missing := noderole.Missing(n.Labels, r.Site.Topology().MastersSchedulable)
 		if len(missing) == 0 {
 			continue
 		}
 		if err := client.AddLabels(ctx, n.Name, missing); err != nil {
-			r.logf("%v", err)
+			errs = append(errs, err)
 			continue
 		}
 		r.logf("node %s is now labelled %v", n.Name, missing)
 	}
+	return errors.Join(errs...)
 }

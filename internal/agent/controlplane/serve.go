@@ -42,7 +42,7 @@ const progressPath = "/run/holdfast/progress.json"
 
 // serveConfig serves the configuration of joining hosts on every address, so
 // also on a VIP that this host holds now or later.
-func (r *run) serveConfig(ctx context.Context) error {
+func (r *Agent) serveConfig(ctx context.Context) error {
 	progress, err := configserver.OpenFile(progressPath)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (r *run) serveConfig(ctx context.Context) error {
 		Now:       r.Now,
 		Logf:      r.logf,
 	})
-	certificate := &serving{run: r}
+	certificate := &serving{Agent: r}
 	server := configserver.NewServer(handler, &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate.get() },
@@ -89,7 +89,7 @@ func (r *run) serveConfig(ctx context.Context) error {
 // serving keeps the server's certificate, which it makes itself, and makes a
 // new one when two thirds of its life are over.
 type serving struct {
-	*run
+	*Agent
 	mu    sync.Mutex
 	made  time.Time
 	ready *tls.Certificate

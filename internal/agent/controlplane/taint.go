@@ -21,7 +21,7 @@ import (
 
 // keepTaints tells the API of fenced hosts until the context ends: the taint of
 // a host that is surely off, and its end when the host is back.
-func (r *run) keepTaints(ctx context.Context) {
+func (r *Agent) keepTaints(ctx context.Context) {
 	if !r.Site.Topology().Fencing || len(r.facts.Addresses) == 0 {
 		return
 	}
@@ -44,7 +44,7 @@ func (r *run) keepTaints(ctx context.Context) {
 
 // ownAPI waits for access to the API server of this very host: a connection to
 // the virtual IP may lead to the host that has just died, and would hang.
-func (r *run) ownAPI(ctx context.Context) *kube.Client {
+func (r *Agent) ownAPI(ctx context.Context) *kube.Client {
 	server := ownServer(r.facts.Addresses[0])
 	for said := ""; ; {
 		client, err := openAPI(server)
@@ -85,7 +85,7 @@ func (w waker) wake() {
 }
 
 // watchEvidence wakes for each proof that a host is off.
-func (r *run) watchEvidence(ctx context.Context, wake waker) {
+func (r *Agent) watchEvidence(ctx context.Context, wake waker) {
 	for ctx.Err() == nil {
 		if err := evidenceEvents(ctx, wake, state.FencedDir, state.EtcdConfirmationPath); ctx.Err() == nil {
 			r.logf("watch evidence of fences: %v", err)

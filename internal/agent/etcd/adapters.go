@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -31,7 +32,9 @@ type process struct {
 	parameters podmanetcd.Parameters
 	uptime     func() time.Duration
 	starts     etcdhealth.Starts // used by the loop alone
-	read       manifest
+
+	mu   sync.Mutex
+	read manifest
 }
 
 // manifest is the container of a pod manifest, as it was read last.
@@ -65,6 +68,8 @@ func (p *process) State(uptime time.Duration) etcdhealth.Process {
 // wanted is the container that the manifest describes. The file is read again
 // when it has changed.
 func (p *process) wanted() (podman.Spec, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	info, err := os.Stat(p.parameters.PodManifest)
 	if err != nil {
 		return podman.Spec{}, err
@@ -283,8 +288,8 @@ func (s *standIn) Stop(ctx context.Context) error { return etcd.StopStandIn(ctx)
 // other is the peer's host.
 type other struct{ name string }
 
-// fenceBudget is what Pacemaker has for one fence.
-const fenceBudget = 120 * time.Second
+// fenceBudget is what Pacemaker has for one fence, as its stonith-timeout.
+const fenceBudget = 240 * time.Second
 
 func (o other) Fence(ctx context.Context) error { return pacemaker.Fence(ctx, o.name, fenceBudget) }
 
@@ -295,16 +300,20 @@ func (o other) GrantQuorum(ctx context.Context) error { return pacemaker.GrantQu
 // bmc asks the peer's BMC while somebody wants to know.
 type bmc struct {
 	peer   string
+	power  func(ctx context.Context, peer string) (string, error)
+	stale  time.Duration
 	wanted func() bool
 
 	mu   sync.Mutex
 	said state.Fact[string]
 }
 
-// bmcEvery is between two questions to the peer's BMC, bmcTime bounds one.
+// bmcEvery is between two questions to the peer's BMC, bmcTime bounds one. The
+// answer to the one before counts for bmcStale of it.
 const (
 	bmcEvery = 3 * time.Second
-	bmcTime  = 8 * time.Second
+	bmcTime  = fencing.LongestAnswer + 5*time.Second
+	bmcStale = 5 * time.Second
 )
 
 func (b *bmc) state() state.Fact[string] {
@@ -321,17 +330,12 @@ func (b *bmc) set(said state.Fact[string]) (changed bool) {
 	return changed
 }
 
-// ask asks until the context ends, and tells of changes. An answer counts only
-// until the next question.
+// ask asks until the context ends, and tells of changes.
 func (b *bmc) ask(ctx context.Context, changed func()) error {
 	for {
 		said := state.Fact[string]{}
 		if b.wanted() {
-			ctx, cancel := context.WithTimeout(ctx, bmcTime)
-			if power, err := fence.Power(ctx, b.peer); err == nil {
-				said = state.Known(power)
-			}
-			cancel()
+			said = b.question(ctx, changed)
 		}
 		if b.set(said) {
 			changed()
@@ -340,4 +344,21 @@ func (b *bmc) ask(ctx context.Context, changed func()) error {
 			return err
 		}
 	}
+}
+
+// question asks once. What was said before is forgotten when that takes long.
+func (b *bmc) question(ctx context.Context, changed func()) state.Fact[string] {
+	ctx, cancel := context.WithTimeout(ctx, bmcTime)
+	defer cancel()
+	forget := time.AfterFunc(b.stale, func() {
+		if b.set(state.Fact[string]{}) {
+			changed()
+		}
+	})
+	defer forget.Stop()
+	power, err := b.power(ctx, b.peer)
+	if err != nil {
+		return state.Fact[string]{}
+	}
+	return state.Known(power)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/observe/member"
@@ -45,7 +46,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 		return nil, err
 	}
 	process := &process{parameters: p, uptime: uptime}
-	bmc := &bmc{peer: peer}
+	bmc := &bmc{peer: peer, power: fence.Power, stale: bmcStale}
 	vote := &standIn{address: own}
 	statements := &statements{}
 	k := &Keeper{

@@ -42,7 +42,8 @@ type Process interface {
 	State(uptime time.Duration) etcdhealth.Process
 	// Kill ends it at once.
 	Kill(ctx context.Context) error
-	// Outdated reports whether it runs by another manifest than the present.
+	// Outdated reports whether it runs by another manifest than the present. Not
+	// only the loop asks.
 	Outdated() (bool, error)
 	// Restart ends it in order and starts it by the present manifest.
 	Restart(ctx context.Context) error
@@ -254,9 +255,6 @@ func (k *Keeper) tell(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict, 
 		Wish: w.Wish, Snapshot: s, Verdict: v, At: s.Now, Since: s.Uptime - k.ruleSince,
 		Down: min(k.Observer.Down(s), s.Uptime-w.At), StandIn: k.StandInResult(),
 	}
-	if old, err := k.Process.Outdated(); err == nil && !k.Process.Foreign() && state.Is(s.Local.Running, true) {
-		r.Outdated = state.Known(old)
-	}
 	if err != nil {
 		r.Problem = err.Error()
 	}
@@ -276,6 +274,18 @@ func (k *Keeper) Report() (state.EtcdReport, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.report, k.changed
+}
+
+// Manifest adds to a report whether etcd runs by another manifest than the
+// present. Only who asks for it wants to know.
+func (k *Keeper) Manifest(r state.EtcdReport) state.EtcdReport {
+	if k.Process.Foreign() || !state.Is(r.Snapshot.Local.Running, true) {
+		return r
+	}
+	if old, err := k.Process.Outdated(); err == nil {
+		r.Outdated = state.Known(old)
+	}
+	return r
 }
 
 // Wish is what Pacemaker asked for last.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +29,9 @@ type world struct {
 	published  []state.EtcdStatement
 	did        []string
 	peer       *state.EtcdStatement
+	ticking    sync.Mutex // of the clock: not only the loop asks what time it is
 	clock      time.Duration
+	outdated   int // how often that was asked
 }
 
 func (w *world) do(what string) error { w.did = append(w.did, what); return nil }
@@ -36,10 +40,17 @@ func (w *world) Start(context.Context) error   { w.running = true; return w.do("
 func (w *world) Stop(context.Context) error    { w.running = false; return w.do("stop") }
 func (w *world) Kill(context.Context) error    { w.running = false; return w.do("kill") }
 func (w *world) Restart(context.Context) error { return w.do("restart") }
-func (w *world) Outdated() (bool, error)       { return false, nil }
+func (w *world) Outdated() (bool, error)       { w.outdated++; return false, nil }
 func (w *world) Foreign() bool                 { return w.foreign }
 func (w *world) State(time.Duration) etcdhealth.Process {
 	return etcdhealth.Process{Runs: w.running, Stopped: w.frozen, Age: time.Hour}
+}
+
+func (w *world) boot() (string, time.Duration, error) {
+	w.ticking.Lock()
+	defer w.ticking.Unlock()
+	w.clock += time.Second
+	return "boot-2", w.clock, nil
 }
 
 type noStandIn struct{}
@@ -84,7 +95,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 		},
 	}
 	k.Observer = &member.Observer{Host: "alpha", Peer: "beta", Memory: memory, Sources: member.Sources{
-		Boot:   func() (string, time.Duration, error) { w.clock += time.Second; return "boot-2", w.clock, nil },
+		Boot:   w.boot,
 		Now:    func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
 		Record: func() (state.EtcdRecord, error) { return w.record, nil },
 		Held:   func() (bool, error) { return w.running, nil },
@@ -266,5 +277,27 @@ func TestAMonitorRightAfterAStartKnowsOfIt(t *testing.T) {
 	k.turn(t.Context())
 	if a := d.monitor(); a.Code != 0 {
 		t.Errorf("etcd was not asked for until now, so its being down is no failure: %+v", a)
+	}
+}
+
+func TestOnlyWhoAsksIsToldOfTheManifest(t *testing.T) {
+	w := &world{running: true, leader: 0xa, record: state.EtcdRecord{Seq: 1, State: state.EtcdPair, Cluster: 0xc, Member: 0xa}}
+	k := newKeeper(t, w, state.EtcdNotAsked)
+	k.turn(t.Context())
+	d := &daemon{Options: Options{Now: k.Observer.Now}, keeper: k}
+	if d.monitor(); w.outdated != 0 {
+		t.Errorf("it was found out %d times for nobody", w.outdated)
+	}
+	answer := httptest.NewRecorder()
+	d.handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/report", nil))
+	var r state.EtcdReport
+	if err := json.Unmarshal(answer.Body.Bytes(), &r); err != nil || !state.Is(r.Outdated, false) || w.outdated != 1 {
+		t.Errorf("%+v after %d times, %v", r.Outdated, w.outdated, err)
+	}
+	w.foreign = true
+	if r := k.Manifest(r); !r.Snapshot.Local.Running.Known {
+		t.Errorf("%+v", r)
+	} else if r.Outdated = (state.Fact[bool]{}); k.Manifest(r).Outdated.Known {
+		t.Error("kubelet's own etcd is of no manifest of ours")
 	}
 }

@@ -26,7 +26,13 @@ const stuckAfter = 90 * time.Second
 // handler answers on the daemon's socket.
 func (d *daemon) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) { reply(w, d.report()) })
+	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) {
+		r := d.report()
+		if d.keeper != nil {
+			r = d.keeper.Manifest(r)
+		}
+		reply(w, r)
+	})
 	mux.HandleFunc("POST /monitor", func(w http.ResponseWriter, _ *http.Request) { reply(w, d.monitor()) })
 	mux.HandleFunc("POST /notify", func(w http.ResponseWriter, _ *http.Request) {
 		if d.keeper != nil {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/payload"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
@@ -38,7 +38,7 @@ func (r *run) kubeadmInit(ctx context.Context) error {
 	if err := r.writeKubeadmConfig(conf); err != nil {
 		return err
 	}
-	if err := r.startKeepalived(); err != nil {
+	if err := r.awaitKeepalived(ctx); err != nil {
 		return err
 	}
 	return r.kubeadm(ctx, initArgs...)
@@ -109,20 +109,13 @@ func (r *run) kubeadm(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// startKeepalived lays down keepalived with the bootstrap's priority; kubelet
-// starts it, before any API server, as soon as kubeadm starts kubelet.
-func (r *run) startKeepalived() error {
-	instances := keepalived.Instances(keepalived.Site{
-		Cluster: r.Site.Config.Metadata.Name, VIPs: r.Site.Config.APIVIPs(),
-		Interface: r.facts.Interface, Own: r.facts.Addresses, Bootstrap: true,
-	})
-	if len(instances) == 0 {
+// awaitKeepalived waits until the agent has laid down keepalived, which kubelet
+// then starts before any API server, as soon as kubeadm starts kubelet.
+func (r *run) awaitKeepalived(ctx context.Context) error {
+	if len(r.Site.Config.APIVIPs()) == 0 {
 		return nil
 	}
-	files, err := keepalived.Files(instances, payload.Image("keepalived"))
-	if err != nil {
-		return err
-	}
-	_, err = host.WriteFiles("/", files)
-	return err
+	return r.poll(ctx, 100*time.Millisecond, func(context.Context) (bool, string, error) {
+		return exists(keepalived.PodPath), "the agent (holdfast-agent.service) has not prepared keepalived yet", nil
+	})
 }

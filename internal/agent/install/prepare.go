@@ -121,31 +121,23 @@ func (r *run) unpack(ctx context.Context) error {
 	if err := r.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
-	units := []string{"start", renderhost.ContainerdUnit}
-	if r.Site.Role.ControlPlane() {
-		units = append(units, renderhost.AgentUnit)
-	}
+	units := []string{"start", renderhost.ContainerdUnit, renderhost.AgentUnit}
 	if r.oneOfTwo() {
 		units = append(units, renderhost.EtcdUnit)
 	}
 	return r.systemctl(ctx, units...)
 }
 
-// nodeImages run on every node, controlPlaneImages on control planes besides,
-// twoNodeImages where there are two of those.
+// nodeImages run on every node, controlPlaneImages on control planes besides.
 var (
-	nodeImages         = []string{"pause", "kube-proxy", "coredns", "flannel"}
-	controlPlaneImages = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "keepalived"}
-	twoNodeImages      = []string{operator.Image}
+	nodeImages         = []string{"pause", "kube-proxy", "coredns", "flannel", "keepalived", "traefik"}
+	controlPlaneImages = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "haproxy", operator.Image}
 )
 
 func (r *run) images() []string {
 	list := append([]string{}, nodeImages...)
 	if r.Site.Role.ControlPlane() {
 		list = append(list, controlPlaneImages...)
-	}
-	if r.oneOfTwo() {
-		list = append(list, twoNodeImages...)
 	}
 	return list
 }

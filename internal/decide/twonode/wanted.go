@@ -55,7 +55,7 @@ func properties() []Setting {
 	return []Setting{
 		{"stonith-enabled", "true", "the protocol of etcd rests on it"},
 		{"stonith-action", "reboot", "a fenced host comes back by itself"},
-		{"stonith-timeout", "120s", "covers the fence delay of 20 s, a minute for the BMC and the rest of the agent"},
+		{"stonith-timeout", "240s", "covers the longest fence: a BMC that takes 30 s for each answer, asked by the host that waits for the other"},
 		{"startup-fencing", "true", "a peer that was never seen may be running"},
 		{"concurrent-fencing", "true", "no fence waits for another one"},
 		{"no-quorum-policy", "stop", "without quorum a host has booted and not seen its peer: it runs nothing"},
@@ -72,23 +72,23 @@ func device(node string) Resource {
 		ID: DeviceOf(node), Agent: fence + ":" + FenceAgent,
 		Parameters: []Setting{
 			{"plug", node, "names the agent's file"},
-			{"power_timeout", "60", "a BMC may take so long to cut the power; with the delay and ten seconds to switch on again it is below stonith-timeout"},
+			{"power_timeout", "60", "a BMC may take so long to cut the power, and longer where it is slow with each answer; with the delay and the request to switch on again it is below stonith-timeout"},
 			{"pcmk_host_list", node, "it switches this node"},
 			{"pcmk_host_check", "static-list", "and no other: the BMC is not asked for a list"},
 			{"pcmk_action_limit", "-1", "a fence does not wait for a monitor of a slow BMC"},
-			{"pcmk_reboot_timeout", "120s", "as stonith-timeout"},
-			{"pcmk_off_timeout", "120s", "as stonith-timeout"},
-			{"pcmk_monitor_timeout", "30s", "a call of the BMC ends after ten"},
-			{"pcmk_status_timeout", "30s", "a call of the BMC ends after ten"},
+			{"pcmk_reboot_timeout", "240s", "as stonith-timeout"},
+			{"pcmk_off_timeout", "240s", "as stonith-timeout"},
+			{"pcmk_monitor_timeout", "90s", "two answers of the BMC, each of which is given up after 40 s"},
+			{"pcmk_status_timeout", "60s", "an answer of the BMC is given up after 40 s"},
 		},
 		Meta: []Setting{
 			{"migration-threshold", "3", "a BMC that refuses at once must not be asked in a loop"},
 			{"failure-timeout", "60s", "but again after a minute; a device that failed fences nevertheless"},
 		},
 		Operations: []Operation{
-			{"start", []Setting{{"timeout", "40s", "longer than pcmk_monitor_timeout, whose words say more"}}},
+			{"start", []Setting{{"timeout", "100s", "longer than pcmk_monitor_timeout, whose words say more"}}},
 			{"stop", []Setting{{"timeout", "20s", "nothing is asked"}}},
-			{"monitor", []Setting{{"interval", "60s", "how soon a wrong password is noticed"}, {"timeout", "40s", "longer than pcmk_monitor_timeout, whose words say more"}}},
+			{"monitor", []Setting{{"interval", "60s", "how soon a wrong password is noticed"}, {"timeout", "100s", "longer than pcmk_monitor_timeout, whose words say more"}}},
 		},
 	}
 }

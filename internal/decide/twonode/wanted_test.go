@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/golden"
 )
 
@@ -86,16 +87,18 @@ func TestALostHostIsNoticedWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-// The agent holds its delay, cuts the power, and takes up to ten seconds to
-// find the BMC and as long to switch on again.
+// The agent holds its delay, cuts the power and switches on again, by the
+// slowest BMC that it bears with.
 func TestAFenceWithItsDelayEndsBeforePacemakerGivesUp(t *testing.T) {
-	const longestDelay, agentsOwn = 20 * time.Second, 20 * time.Second
 	for _, n := range []string{"cp-1", "cp-2"} {
-		longest := longestDelay + duration(t, DeviceOf(n)+".power_timeout") + agentsOwn
+		longest := fencing.Longest(duration(t, DeviceOf(n)+".power_timeout"))
 		for _, limit := range []string{"stonith-timeout", DeviceOf(n) + ".pcmk_reboot_timeout", DeviceOf(n) + ".pcmk_off_timeout"} {
 			if got := duration(t, limit); got <= longest {
 				t.Errorf("%s is %s, a fence may take %s", limit, got, longest)
 			}
+		}
+		if got := duration(t, DeviceOf(n)+".pcmk_monitor_timeout"); got <= 2*fencing.LongestAnswer {
+			t.Errorf("a monitor ends after %s, a BMC may take %s for each of two answers", got, fencing.LongestAnswer)
 		}
 	}
 }

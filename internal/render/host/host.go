@@ -64,6 +64,9 @@ func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Con
 		Users: users(s),
 	}
 	c.Files = append(c.Files, surroundings(own)...)
+	if role.ControlPlane() && s.Topology().Fencing {
+		c.Files = append(c.Files, firstCIBFile())
+	}
 	if role == state.RoleBootstrap {
 		c.Files = append(c.Files, below(ManifestDir, manifests)...)
 	}
@@ -169,6 +172,10 @@ func anchors(bundle string) []state.File {
 
 const modules = "br_netfilter\nnf_conntrack\noverlay\nvxlan\n"
 
+// sysctls let a host forward, and let more than 128 programs of root follow
+// files: kubelet, containerd and each pod take some, and a keepalived that gets
+// none no longer hears what it is told.
 const sysctls = `net.ipv4.ip_forward = 1
 net.ipv6.conf.all.forwarding = 1
+fs.inotify.max_user_instances = 1024
 `

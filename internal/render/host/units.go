@@ -3,6 +3,7 @@ package host
 import (
 	"github.com/holdfast/holdfast/internal/ignition"
 	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/render/resolvconf"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -27,9 +28,7 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 		{Name: ContainerdUnit, Contents: containerdUnit, Enabled: true},
 		{Name: KubeletUnit, Contents: kubeletUnit, Enabled: true},
 		{Name: InstallUnit, Contents: installUnit, Enabled: true},
-	}
-	if role.ControlPlane() {
-		units = append(units, ignition.Unit{Name: AgentUnit, Contents: agentUnit, Enabled: true})
+		{Name: AgentUnit, Contents: agentUnit, Enabled: true},
 	}
 	if role.ControlPlane() && s.Topology().Fencing {
 		units = append(units, clusterUnits()...)
@@ -52,6 +51,7 @@ func clusterUnits() []ignition.Unit {
 		{Name: EtcdUnit, Contents: etcdUnit, Enabled: true},
 		{Name: PcsdUnit, Dropins: []ignition.Dropin{{Name: "10-holdfast.conf", Contents: pcsdDropin}}},
 		{Name: CorosyncUnit, Dropins: []ignition.Dropin{{Name: "10-holdfast.conf", Contents: corosyncDropin}}},
+		pacemakerUnit(),
 	}
 }
 
@@ -90,9 +90,11 @@ TasksMax=infinity
 WantedBy=multi-user.target
 `
 
+// kubelet starts after the agent, which puts the host's own name server first
+// in resolv.conf: each pod gets a copy of the file as it is when it starts.
 const kubeletUnit = `[Unit]
 Description=kubelet, the node agent of Kubernetes
-After=containerd.service network-online.target
+After=containerd.service network-online.target holdfast-agent.service
 Wants=containerd.service network-online.target
 ConditionPathExists=/var/lib/kubelet/config.yaml
 
@@ -100,7 +102,7 @@ ConditionPathExists=/var/lib/kubelet/config.yaml
 Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
 Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
 EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
+` + resolvconf.KubeletWait + `ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
 Restart=always
 RestartSec=2
 
@@ -129,8 +131,11 @@ TimeoutStopSec=20
 WantedBy=multi-user.target
 `
 
+// agentUnit has systemd start an agent anew that hangs: it feeds the watchdog
+// while all that it keeps in step makes headway. It gets its share of a busy
+// processor first, since it decides who holds a virtual IP.
 const agentUnit = `[Unit]
-Description=Holdfast agent: configuration server and virtual IPs of this host
+Description=Holdfast agent: virtual IPs, load balancer and names of this host
 After=network-online.target
 Wants=network-online.target
 ConditionPathExists=/etc/holdfast/site.json
@@ -138,11 +143,13 @@ ConditionPathExists=/usr/local/bin/holdfast-agent
 StartLimitIntervalSec=0
 
 [Service]
-Type=exec
+Type=notify
 EnvironmentFile=-/etc/default/holdfast-agent
 ExecStart=/usr/local/bin/holdfast-agent run
 Restart=always
 RestartSec=1
+WatchdogSec=60
+CPUWeight=1000
 
 [Install]
 WantedBy=multi-user.target

@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/render/volume"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Paths on the host. The pod shares the host's process ids, so that the pid
@@ -40,6 +40,9 @@ func Pod(image string) ([]byte, error) {
 			Volumes: []corev1.Volume{
 				volume.HostPath("config", "/etc/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
 				volume.HostPath("run", "/run/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
+				// keepalived follows this folder from its start on, which at a boot may be
+				// before the agent's.
+				volume.HostPath("track", TrackDir, corev1.HostPathDirectoryOrCreate),
 			},
 		},
 	}
@@ -57,26 +60,22 @@ func container(image string) corev1.Container {
 			"/usr/sbin/keepalived", "--dont-fork", "--log-console", "--log-detail", "--vrrp",
 			"--use-file", ConfigPath, "--pid", PIDFile, "--vrrp_pid", "/run/holdfast/keepalived/vrrp.pid",
 		},
+		Resources: corev1.ResourceRequirements{Requests: requests()},
 		SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{
-			Add: []corev1.Capability{"NET_ADMIN", "NET_BROADCAST", "NET_RAW"},
+			Add: []corev1.Capability{"NET_ADMIN", "NET_BROADCAST", "NET_RAW", "IPC_LOCK"},
 		}},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "config", MountPath: "/etc/holdfast/keepalived", ReadOnly: true},
 			{Name: "run", MountPath: "/run/holdfast/keepalived"},
+			{Name: "track", MountPath: TrackDir},
 		},
 	}
 }
 
-// Files renders configuration and static pod, in the order in which they have
-// to be written: kubelet starts the pod as soon as it sees it.
-func Files(instances []Instance, image string) ([]state.File, error) {
-	conf, err := Config(instances)
-	if err != nil {
-		return nil, err
-	}
-	pod, err := Pod(image)
-	if err != nil {
-		return nil, err
-	}
-	return []state.File{{Path: ConfigPath, Data: conf}, {Path: PodPath, Data: pod}}, nil
+// requests are needed: without them keepalived would be the last to get a
+// processor on a busy host, should real-time scheduling be refused to it.
+func requests() corev1.ResourceList {
+	out := make(corev1.ResourceList, 2)
+	out[corev1.ResourceCPU], out[corev1.ResourceMemory] = resource.MustParse("100m"), resource.MustParse("32Mi")
+	return out
 }

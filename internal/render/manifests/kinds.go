@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-//go:generate sh -c "go run ./gen $(go list -m -f {{.Dir}} github.com/openshift/api)/payload-manifests/crds crds"
+//go:generate sh -c "go run ./gen $(go list -m -f {{.Dir}} github.com/openshift/api) $(cd ../../../payload/traefik && go list -m -f {{.Dir}} sigs.k8s.io/gateway-api) crds"
 
-// definitions are the kinds as the API's module ships them.
+// definitions are the kinds as the modules of their APIs ship them.
 //
 //go:embed crds/*.yaml
 var definitions embed.FS

@@ -54,19 +54,24 @@ type object struct {
 	statusApart bool
 	// secret is true when the file holds a password.
 	secret bool
+	// whole is true for objects in which an empty text means something, as the
+	// value of a label does.
+	whole bool
 }
 
 // objects are all objects of a cluster.
 func objects(c *config.InstallConfig, t topology.Topology) []object {
 	out := namespaces()
 	out = append(out, access(c)...)
+	out = append(out, hostAccess()...)
 	out = append(out, fencingSecrets(c)...)
 	out = append(out, clusterConfig(c, t)...)
+	out = append(out, operators(c, t)...)
 	return append(out, twoNode(t)...)
 }
 
 func (o object) files() ([]state.File, error) {
-	tree, err := toTree(o.value)
+	tree, err := o.tree()
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +102,13 @@ func (o object) write(folder string, tree map[string]any) (state.File, error) {
 // toTree turns a typed object into the fields that say something. Typed
 // objects write an empty value for every field that is not a pointer, and an
 // applier would own all of those.
+func (o object) tree() (map[string]any, error) {
+	if tree, ok := o.value.(map[string]any); ok && o.whole {
+		return tree, nil
+	}
+	return toTree(o.value)
+}
+
 func toTree(value any) (map[string]any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -295,12 +295,8 @@ func TestEveryNamespaceOfAnObjectIsMade(t *testing.T) {
 // TestTheKindsAreTheModules is the verify step of `go generate`.
 func TestTheKindsAreTheModules(t *testing.T) {
 	dir := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	source := filepath.Join(strings.TrimSpace(string(out)), "payload-manifests", "crds")
-	if out, err := exec.CommandContext(t.Context(), "go", "run", "./gen", source, dir).CombinedOutput(); err != nil {
+	source, gateways := moduleDir(t, ".", "github.com/openshift/api"), moduleDir(t, "../../../payload/traefik", "sigs.k8s.io/gateway-api")
+	if out, err := exec.CommandContext(t.Context(), "go", "run", "./gen", source, gateways, dir).CombinedOutput(); err != nil {
 		t.Fatalf("gen: %v\n%s", err, out)
 	}
 	want := readAll(t, os.DirFS(dir))
@@ -311,6 +307,18 @@ func TestTheKindsAreTheModules(t *testing.T) {
 	if diff := cmp.Diff(want, readAll(t, embedded)); diff != "" {
 		t.Errorf("run go generate ./internal/render/manifests (-module +embedded):\n%s", diff)
 	}
+}
+
+// moduleDir is where a module's files are, of the version that a folder uses.
+func moduleDir(t *testing.T, folder, module string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module)
+	cmd.Dir = folder
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func readAll(t *testing.T, dir fs.FS) map[string]string {
@@ -336,6 +344,29 @@ func BenchmarkRender(b *testing.B) {
 	for b.Loop() {
 		if _, err := Render(c, t); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestTheDefaultIngressControllerCarriesReplicasAndPlacementExplicitly(t *testing.T) {
+	for name, want := range map[string]string{
+		"one":             "1 node-role.kubernetes.io/master",
+		"one-two-workers": "1 node-role.kubernetes.io/master",
+		"two-none":        "2 node-role.kubernetes.io/worker",
+		"three-one":       "2 node-role.kubernetes.io/worker",
+	} {
+		for _, f := range objectFiles(t, sites(t)[name]) {
+			if filepath.Base(f.Path) != "50-ingresscontroller-default.yaml" {
+				continue
+			}
+			spec, _ := parseYAML(t, f.Data)["spec"].(map[string]any)
+			replicas, role, _ := strings.Cut(want, " ")
+			placement := map[string]any{"kubernetes.io/os": "linux", role: ""}
+			got, _ := spec["nodePlacement"].(map[string]any)
+			selector, _ := got["nodeSelector"].(map[string]any)
+			if diff := cmp.Diff(any(placement), selector["matchLabels"]); diff != "" || fmt.Sprint(spec["replicas"]) != replicas {
+				t.Errorf("%s: %v replicas, labels:\n%s", name, spec["replicas"], diff)
+			}
 		}
 	}
 }

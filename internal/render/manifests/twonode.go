@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/topology"
 )
 
-// twoNode are the object that says who runs etcd, and the operator that hands
-// it over to the cluster manager. Other clusters leave etcd to kubelet.
+// twoNode are the object that says who runs etcd, and what the operator needs
+// to hand it over to the cluster manager. Other clusters leave etcd to kubelet.
 func twoNode(t topology.Topology) []object {
 	if t.EtcdScaling != topology.EtcdTwoNode {
 		return nil
@@ -18,7 +18,7 @@ func twoNode(t topology.Topology) []object {
 		"metadata": map[string]any{"name": clusterName},
 		"spec":     map[string]any{"managementState": string(operatorv1.Managed)},
 	}}}
-	for _, o := range operator.Objects() {
+	for _, o := range operator.TwoNodeObjects() {
 		out = append(out, object{file: "40-operator-" + o.File, value: o.Value})
 	}
 	return out

@@ -6,9 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// access is the operator's account and what it may do. It may make privileged
-// pods in its namespace, so whoever controls it controls the hosts; elsewhere
-// it reads what it needs to know.
+// access is the operator's account and what it may do in every cluster.
 func access() []Object {
 	return []Object{
 		{"account", &corev1.ServiceAccount{
@@ -19,10 +17,7 @@ func access() []Object {
 			TypeMeta:   rbac("Role"),
 			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: labels()},
 			Rules: []rbacv1.PolicyRule{
-				rule("", all, "configmaps", "secrets"),
-				rule("", read, "pods"),
 				rule("", []string{"create", "patch"}, "events"),
-				rule("batch", all, "jobs"),
 				rule("coordination.k8s.io", all, "leases"),
 			},
 		}},
@@ -35,9 +30,20 @@ func access() []Object {
 			TypeMeta:   rbac("ClusterRole"),
 			ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: labels()},
 			Rules: []rbacv1.PolicyRule{
-				rule("", read, "nodes"),
-				rule("config.openshift.io", read, "infrastructures"),
-				rule("operator.openshift.io", append([]string{"patch", "update"}, read...), "etcds", "etcds/status"),
+				// It asks hosts who answers for an address by an annotation of their
+				// nodes. That gives no more than its Jobs do.
+				rule("", append([]string{"patch"}, read...), "nodes"),
+				rule("config.openshift.io", read, "networks"),
+				rule("config.openshift.io", append([]string{"patch"}, read...), "infrastructures"),
+				rule("config.openshift.io", []string{"patch"}, "infrastructures/status"),
+				rule("config.openshift.io", []string{"create", "get", "patch"}, "clusteroperators"),
+				rule("config.openshift.io", []string{"patch"}, "clusteroperators/status"),
+				rule("events.k8s.io", []string{"create", "patch"}, "events"),
+				rule("", read, "namespaces"),
+				rule("config.openshift.io", read, "ingresses"),
+				rule("config.openshift.io", []string{"patch"}, "ingresses/status"),
+				rule("networking.k8s.io", keep, "ingressclasses"),
+				rule("gateway.networking.k8s.io", keep, "gatewayclasses"),
 			},
 		}},
 		{"cluster-role-binding", &rbacv1.ClusterRoleBinding{
@@ -50,6 +56,7 @@ func access() []Object {
 
 var (
 	read = []string{"get", "list", "watch"}
+	keep = []string{"create", "delete", "get", "list", "patch", "watch"}
 	all  = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 )
 

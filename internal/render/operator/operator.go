@@ -28,6 +28,8 @@ const (
 	// HealthPort is where it answers for its own health, on the loopback
 	// address of the host.
 	HealthPort = 10270
+	// MetricsPort is where it shows its metrics, on that address too.
+	MetricsPort = 10272
 )
 
 // program is the operator in its image.
@@ -37,12 +39,16 @@ const program = "/usr/local/bin/holdfast-operator"
 // seconds.
 const lostAfter = 10
 
-// Objects are the operator's objects, ordered so that each finds what it names.
+// Objects are the operator's objects in every cluster, ordered so that each
+// finds what it names.
 func Objects() []Object {
-	out := access()
+	out := append(access(), ingressAccess()...)
 	out = append(out, Object{"deployment", deployment()})
-	return append(out, oneWay()...)
+	return append(out, placementStays()...)
 }
+
+// TwoNodeObjects are what it needs besides where there are two control planes.
+func TwoNodeObjects() []Object { return append(twoNodeAccess(), oneWay()...) }
 
 // Object is an object of the API with a name for its file.
 type Object struct {

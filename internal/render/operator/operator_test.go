@@ -23,7 +23,7 @@ func TestAJobMatchesTheApprovedFile(t *testing.T) {
 
 func TestTheObjectsMatchTheApprovedFile(t *testing.T) {
 	var all []byte
-	for _, o := range Objects() {
+	for _, o := range append(Objects(), TwoNodeObjects()...) {
 		data, err := document.Marshal(o.Value)
 		if err != nil {
 			t.Fatal(err)

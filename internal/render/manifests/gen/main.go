@@ -1,37 +1,51 @@
 // Command gen copies the definitions of the kinds that Holdfast uses out of
-// the API's module: `gen SOURCE DESTINATION`. Where the module has a variant
-// for each feature set it takes the one with everything in it, since two
-// control planes need CustomNoUpgrade and one definition serves all sites.
+// the API's module and out of the Gateway API's: `gen API GATEWAY DESTINATION`.
+// Where the API's module has a variant for each feature set it takes the one
+// with everything in it, since two control planes need CustomNoUpgrade and one
+// definition serves all sites.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
 // plurals are the kinds that are rendered, by the part of the API's module
 // that they come from.
 var plurals = map[string][]string{
 	"config-operator": {"dnses", "featuregates", "infrastructures", "ingresses", "networks", "proxies", "schedulers"},
-	"etcd":            {"etcds"},
+	"etcd":            {"etcds", "pacemakerclusters"},
+	"ingress":         {"ingresscontrollers"},
+	// Where operators say how they are doing.
+	"cluster-version-operator": {"clusteroperators"},
 }
+
+// folders of the module are where definitions are, the first one that has a
+// kind being it.
+var folders = []string{"payload-manifests/crds", "etcd/v1/zz_generated.crd-manifests", "config/v1/zz_generated.crd-manifests", "operator/v1/zz_generated.crd-manifests"}
+
+// gatewayPrefix begins the names of the files of the Gateway API's kinds.
+const gatewayPrefix = "gateway.networking.k8s.io_"
 
 // variants are the endings of a definition's name, the wanted one first.
 var variants = []string{"-SelfManagedHA-CustomNoUpgrade", "-CustomNoUpgrade", ""}
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: gen SOURCE DESTINATION")
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: gen API GATEWAY DESTINATION")
 		os.Exit(2) //nolint:forbidigo // this is main
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1) //nolint:forbidigo // this is main
 	}
 }
 
-func run(source, destination string) error {
+func run(module, gateways, destination string) error {
 	old, err := filepath.Glob(filepath.Join(destination, "*.yaml"))
 	if err != nil {
 		return err
@@ -43,28 +57,84 @@ func run(source, destination string) error {
 	}
 	for part, kinds := range plurals {
 		for _, plural := range kinds {
-			if err := copyKind(source, destination, part, plural); err != nil {
+			if err := copyKind(module, destination, part, plural); err != nil {
 				return err
 			}
+		}
+	}
+	return copyGateways(filepath.Join(gateways, "config/crd/standard"), destination)
+}
+
+func copyKind(module, destination, part, plural string) error {
+	for _, folder := range folders {
+		for _, variant := range variants {
+			found, err := filepath.Glob(filepath.Join(module, folder, "*_"+part+"_0[01]_"+plural+variant+".crd.yaml"))
+			if err != nil {
+				return err
+			}
+			if len(found) != 1 {
+				continue
+			}
+			data, err := os.ReadFile(found[0])
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(destination, plural+".yaml"), data, 0o644)
+		}
+	}
+	return fmt.Errorf("the module has no single definition of %s", plural)
+}
+
+// copyGateways takes the kinds of the standard channel without their words:
+// they are three quarters of what every site would carry, and nobody's to edit
+// here.
+func copyGateways(source, destination string) error {
+	found, err := filepath.Glob(filepath.Join(source, gatewayPrefix+"*.yaml"))
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("%s has no definitions", source)
+	}
+	for _, file := range found {
+		if err := copyWordless(file, filepath.Join(destination, "gateway-"+strings.TrimPrefix(filepath.Base(file), gatewayPrefix))); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func copyKind(source, destination, part, plural string) error {
-	for _, variant := range variants {
-		found, err := filepath.Glob(filepath.Join(source, "*_"+part+"_01_"+plural+variant+".crd.yaml"))
-		if err != nil {
-			return err
-		}
-		if len(found) != 1 {
-			continue
-		}
-		data, err := os.ReadFile(found[0])
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(destination, plural+".yaml"), data, 0o644)
+func copyWordless(source, destination string) error {
+	data, err := os.ReadFile(source)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("the module has no single definition of %s", plural)
+	var definition map[string]any
+	if err := yaml.Unmarshal(data, &definition); err != nil {
+		return fmt.Errorf("read %s: %w", source, err)
+	}
+	delete(definition, "status")
+	if data, err = yaml.Marshal(wordless(definition)); err != nil {
+		return err
+	}
+	return os.WriteFile(destination, data, 0o644)
+}
+
+// wordless drops descriptions; a property of that name is no text.
+func wordless(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if _, text := inner.(string); text && key == "description" {
+				delete(v, key)
+				continue
+			}
+			v[key] = wordless(inner)
+		}
+	case []any:
+		for i := range v {
+			v[i] = wordless(v[i])
+		}
+	}
+	return value
 }

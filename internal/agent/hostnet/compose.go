@@ -1,0 +1,89 @@
+package hostnet
+
+import (
+	"context"
+	"os"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/agent/network/balancer"
+	"github.com/holdfast/holdfast/internal/agent/network/holders"
+	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
+	"github.com/holdfast/holdfast/internal/agent/network/mayhold"
+	"github.com/holdfast/holdfast/internal/agent/network/mdns"
+	"github.com/holdfast/holdfast/internal/agent/network/names"
+	"github.com/holdfast/holdfast/internal/agent/network/redirect"
+	"github.com/holdfast/holdfast/internal/agent/network/resolver"
+	"github.com/holdfast/holdfast/internal/agent/network/servingcert"
+	"github.com/holdfast/holdfast/internal/agent/network/settings"
+	"github.com/holdfast/holdfast/internal/agent/network/vipcheck"
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/haproxy"
+	publisher "github.com/holdfast/holdfast/internal/mdns"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/probe"
+	table "github.com/holdfast/holdfast/internal/redirect"
+	"github.com/holdfast/holdfast/internal/render/coredns"
+	render "github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// compose chooses sources and pieces by the host's role. What a cluster needs
+// none of, a piece decides from the view; here is only what a worker cannot
+// have.
+func (n *Network) compose() {
+	a := n.agent
+	a.Sources = []network.Source{
+		&netwatch.Source{Path: netwatch.Path, Logf: n.logf, Now: n.Now}, n.stage, n.nodes,
+		&settings.Source{Servers: n.servers, Path: settings.Path, Logf: n.logf},
+		&mayhold.Source{
+			Fencing: n.Site.Topology().Fencing && n.Site.Role.ControlPlane(), Path: mayhold.Path, Record: state.EtcdRecordPath, Logf: n.logf,
+			Ask: func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
+		},
+		probe.Router{},
+	}
+	n.add(n.keepalived())
+	if n.Site.Role.ControlPlane() {
+		options := balancer.HostOptions(payload.Image("haproxy"))
+		a.Sources = append(a.Sources, haproxy.Source{Client: options.Client}, &probe.LocalAPI{CA: balancer.CAPath})
+		n.add(balancer.New(options))
+		n.add(redirect.New(table.Table{}, n.Now))
+	}
+	n.add(names.New(names.Options{Root: "/", Image: payload.Image("coredns"), Now: n.Now}))
+	n.add(resolver.New(resolver.Options{Root: "/", Now: n.Now, Expected: func() bool {
+		_, err := os.Stat(coredns.PodPath)
+		return err == nil
+	}}))
+	n.add(mdns.New(&publisher.Publisher{Logf: n.logf}))
+	n.add(&holders.Announcer{Annotate: n.annotate})
+	n.add(n.reporter())
+}
+
+// reporter tells the cluster which virtual IPs this host is set up for. On a
+// control plane the certificate of its API server is part of that.
+func (n *Network) reporter() network.Piece {
+	options := vipcheck.Options{Annotate: n.setAnnotations, Holders: observe.Holders, Pieces: n.agent.States}
+	if n.Site.Role.ControlPlane() {
+		certificate := servingcert.New(servingcert.Options{Now: n.Now})
+		n.add(certificate)
+		options.Certificate = certificate.Served
+	}
+	return vipcheck.New(options)
+}
+
+// add takes a piece in, which may be a source too.
+func (n *Network) add(p network.Piece) {
+	n.agent.Pieces = append(n.agent.Pieces, p)
+	if s, ok := p.(network.Source); ok {
+		n.agent.Sources = append(n.agent.Sources, s)
+	}
+}
+
+func (n *Network) keepalived() network.Piece {
+	pod, err := render.Pod(payload.Image("keepalived"))
+	if err != nil {
+		panic(err) // a fixed value that tests render
+	}
+	return keepalived.New(keepalived.Options{Root: "/", Pod: pod, Now: n.Now, Logf: n.logf})
+}

@@ -1,0 +1,161 @@
+// Package hostnet is the network of one host put together: every source of the
+// view, and every piece that follows it.
+package hostnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast/holdfast/internal/agent/install"
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/agent/network/metrics"
+	"github.com/holdfast/holdfast/internal/agent/network/nodes"
+	"github.com/holdfast/holdfast/internal/agent/network/settings"
+	"github.com/holdfast/holdfast/internal/agent/network/stage"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// kubeconfig is kubelet's: the one account of the API that every host has.
+const kubeconfig = "/etc/kubernetes/kubelet.conf"
+
+// unnamed is the pause between two looks for a name of the host.
+const unnamed = time.Second
+
+// Options are what the network of a host is put together from.
+type Options struct {
+	Site *site.Site
+	Log  io.Writer
+	Now  func() time.Time
+	// Metrics is the address at which metrics are served.
+	Metrics string
+}
+
+// Network is the network of this host.
+type Network struct {
+	Options
+	agent   *network.Agent
+	servers *kube.Servers
+	nodes   *nodes.Source
+	stage   *stage.Source
+}
+
+// New puts the network of this host together. It waits until the host has a
+// name: under another one it would be nobody's.
+func New(ctx context.Context, o Options) (*Network, error) {
+	n := &Network{Options: o, stage: &stage.Source{Ready: install.ReadyPath, Complete: install.CompletePath}}
+	first, err := n.first(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n.agent = &network.Agent{Board: network.NewBoard(first), Logf: n.logf, Now: o.Now}
+	n.servers = &kube.Servers{
+		Kubeconfig: kubeconfig, Name: o.Site.APIHost(),
+		Addresses: func() []string { return apiServers(n.agent.Board.View(), o.Site.APIHost()) },
+	}
+	n.nodes = &nodes.Source{Servers: n.servers, Path: nodes.Path, Logf: n.logf}
+	n.compose()
+	return n, nil
+}
+
+// first is what is known before anything was looked at.
+func (n *Network) first(ctx context.Context) (state.NetworkView, error) {
+	v := state.NetworkView{Role: n.Site.Role}
+	var err error
+	if v.Settings, err = settings.Load(n.Site, settings.Path); err != nil {
+		return v, err
+	}
+	if v.Stage, err = n.stage.Now(); err != nil {
+		return v, err
+	}
+	v.Host.NodeName, err = n.name(ctx)
+	return v, err
+}
+
+func (n *Network) name(ctx context.Context) (string, error) {
+	for said := false; ; said = true {
+		name, err := os.Hostname()
+		if err != nil {
+			return "", err
+		}
+		if name != "" && !strings.HasPrefix(name, "localhost") {
+			return strings.ToLower(name), nil
+		}
+		if !said {
+			n.logf("waiting: this host has no name yet (it is %q): set one by DHCP or with hostnamectl", name)
+		}
+		if err := host.Sleep(ctx, unnamed); err != nil {
+			return "", err
+		}
+	}
+}
+
+// Listen has a function called with each whole list of nodes. It is called
+// before Run.
+func (n *Network) Listen(heard func([]state.Node)) { n.nodes.Listen(heard) }
+
+// Run keeps the network until the context ends, and tells systemd that it does.
+func (n *Network) Run(ctx context.Context) error {
+	reporter := network.NewReporter(n.agent, network.StatusPath)
+	collector := &metrics.Collector{Agent: n.agent}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return n.agent.Run(ctx) })
+	group.Go(func() error { return quiet(ctx, reporter.Run(ctx)) })
+	group.Go(func() error { return quiet(ctx, collector.Follow(ctx)) })
+	group.Go(func() error { n.serve(ctx, collector); return nil })
+	if every, watched := host.WatchdogInterval(); watched {
+		group.Go(func() error {
+			return quiet(ctx, n.agent.Watchdog(ctx, every, func() error { return host.Notify("WATCHDOG=1") }))
+		})
+	}
+	if err := host.Notify("READY=1"); err != nil {
+		n.logf("%v", err)
+	}
+	return group.Wait()
+}
+
+// quiet drops the error that only says that the context has ended.
+func quiet(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return nil // it was asked to end
+}
+
+// serve serves the metrics. Without them the host's network works as well.
+func (n *Network) serve(ctx context.Context, c *metrics.Collector) {
+	for ctx.Err() == nil {
+		if err := c.Serve(ctx, n.Metrics); err != nil && ctx.Err() == nil {
+			n.logf("%v", err)
+		}
+		_ = host.Sleep(ctx, network.Resync) // the loop looks at the context itself
+	}
+}
+
+// annotate gives this host's node an annotation.
+func (n *Network) annotate(ctx context.Context, node, name, value string) error {
+	return n.setAnnotations(ctx, node, map[string]*string{name: &value})
+}
+
+// setAnnotations gives this host's node annotations through whichever server
+// answers, and takes those from it whose value is nil.
+func (n *Network) setAnnotations(ctx context.Context, node string, values map[string]*string) error {
+	err := n.servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return c.SetAnnotations(ctx, node, values) })
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("annotate node %s: this host has no access to the API yet: %w", node, err)
+	}
+	return err
+}
+
+func (n *Network) logf(format string, args ...any) {
+	_, _ = fmt.Fprintf(n.Log, format+"\n", args...)
+}

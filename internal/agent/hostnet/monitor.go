@@ -1,0 +1,144 @@
+package hostnet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Finding is how one part of a host's network is doing.
+type Finding struct {
+	Part string `json:"part"`
+	// InStep is false where something has to be done, by the agent or by a
+	// person.
+	InStep bool `json:"inStep"`
+	// Facts say how it is, Trouble what is wrong, one line each.
+	Facts   []string `json:"facts"`
+	Trouble []string `json:"trouble,omitempty"`
+}
+
+// Monitored are the parts that can be monitored.
+func Monitored() []string { return []string{"keepalived", "haproxy", "coredns"} }
+
+// silent is how old the status may be while the agent works.
+const silent = 3 * network.Resync
+
+// Monitor compares what is on a host with what the agent would write for a
+// part, and adds what the agent knows of it.
+func Monitor(part string, s network.Status, root string, now time.Time) (Finding, error) {
+	f := Finding{Part: part}
+	want, err := Render(part, s.View, root)
+	if err != nil {
+		return f, err
+	}
+	f.fact("decided: %s", want.Why)
+	for _, file := range want.Files {
+		f.compare(root, file)
+	}
+	f.piece(s, part)
+	switch part {
+	case "keepalived":
+		f.keepalived(s)
+	case "haproxy":
+		f.haproxy(s)
+	case "coredns":
+		f.coredns(s)
+	}
+	if age := now.Sub(s.At); age > silent {
+		f.trouble("the agent has said nothing for %s: systemctl status holdfast-agent", age.Round(time.Second))
+	}
+	f.InStep = len(f.Trouble) == 0
+	return f, nil
+}
+
+func (f *Finding) fact(format string, args ...any) {
+	f.Facts = append(f.Facts, fmt.Sprintf(format, args...))
+}
+
+func (f *Finding) trouble(format string, args ...any) {
+	f.Trouble = append(f.Trouble, fmt.Sprintf(format, args...))
+}
+
+func (f *Finding) compare(root string, want state.File) {
+	have, err := os.ReadFile(filepath.Join(root, want.Path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.trouble("%s does not exist", want.Path)
+	case err != nil:
+		f.trouble("%v", err)
+	case !bytes.Equal(have, want.Data):
+		f.trouble("%s is not what the agent would write (holdfast-agent render %s shows that)", want.Path, f.Part)
+	default:
+		f.fact("%s is as it should be", want.Path)
+	}
+}
+
+// pieceNames are the names of the pieces by those of the parts.
+var pieceNames = map[string]string{"keepalived": "keepalived", "haproxy": "haproxy", "coredns": "names"}
+
+func (f *Finding) piece(s network.Status, part string) {
+	for _, p := range s.Pieces {
+		if p.Name != pieceNames[part] {
+			continue
+		}
+		if p.Changed != "" {
+			f.fact("last changed at %s: %s", p.ChangedAt.Format(time.RFC3339), p.Changed)
+		}
+		if p.Error != "" {
+			f.trouble("the agent has failed %d times since %s: %s", p.Failures, p.FailingSince.Format(time.RFC3339), p.Error)
+		}
+	}
+}
+
+func (f *Finding) keepalived(s network.Status) {
+	var held []string
+	for _, a := range s.Holds {
+		held = append(held, a.String())
+	}
+	if len(held) == 0 {
+		held = []string{"no virtual IP"}
+	}
+	f.fact("this host holds %s", strings.Join(held, ", "))
+	for _, c := range s.View.Claims {
+		if c.RouterID != 0 {
+			f.trouble("%s, no host of this cluster, uses virtual router id %d", c.By, c.RouterID)
+			continue
+		}
+		f.trouble("%s also answers for %s", c.By, c.VIP)
+	}
+}
+
+func (f *Finding) haproxy(s network.Status) {
+	if !s.View.Role.ControlPlane() || !s.View.Settings.ManagedVIPs {
+		return
+	}
+	b := s.View.Balancer
+	switch {
+	case !b.Known:
+		f.trouble("haproxy does not answer")
+	case b.Value.Live() == 0:
+		f.trouble("haproxy has no live API server among %d", len(b.Value.Backends))
+	default:
+		f.fact("haproxy has %d live API servers of %d", b.Value.Live(), len(b.Value.Backends))
+	}
+	f.fact("the API's virtual IPs lead to haproxy: %t", s.View.Redirected)
+}
+
+func (f *Finding) coredns(s network.Status) {
+	switch dns := s.View.LocalDNS; {
+	case !dns.Known:
+		f.fact("nobody has asked the name server yet")
+	case !dns.Value:
+		f.trouble("the name server does not answer")
+	default:
+		f.fact("the name server answers")
+	}
+}

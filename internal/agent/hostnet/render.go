@@ -1,0 +1,169 @@
+package hostnet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/agent/network/balancer"
+	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/decide/names"
+	"github.com/holdfast/holdfast/internal/decide/resolver"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/render/coredns"
+	"github.com/holdfast/holdfast/internal/render/haproxy"
+	"github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/render/resolvconf"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Rendered is what the agent would write for one part of a host's network.
+type Rendered struct {
+	Part string `json:"part"`
+	// Why says what decided it, in a line.
+	Why   string       `json:"why"`
+	Files []state.File `json:"files"`
+}
+
+// Parts are the parts that can be rendered, in the order in which they are
+// shown.
+func Parts() []string { return []string{"keepalived", "haproxy", "coredns", "resolver"} }
+
+// Render returns what the agent would write for a part. It reads from the host
+// whose root is given what does not come from the view: the cluster's
+// authority, and the resolver's configuration as it is.
+func Render(part string, v state.NetworkView, root string) (Rendered, error) {
+	switch part {
+	case "keepalived":
+		return renderKeepalived(v)
+	case "haproxy":
+		return renderHAProxy(v, root)
+	case "coredns":
+		return renderCoreDNS(v)
+	case "resolver":
+		return renderResolver(v, root)
+	}
+	return Rendered{}, fmt.Errorf("%q is no part of a host's network: %v are", part, Parts())
+}
+
+func renderKeepalived(v state.NetworkView) (Rendered, error) {
+	out := Rendered{Part: "keepalived"}
+	verdict := vrrp.Instances(v)
+	out.Why = verdict.Why
+	if !verdict.Known {
+		out.Why += ": what is there stays"
+		return out, nil
+	}
+	conf, err := keepalived.Render(keepalived.HostOf(verdict, v.Settings))
+	if err != nil {
+		return out, err
+	}
+	pod, err := keepalived.Pod(payload.Image("keepalived"))
+	out.Files = []state.File{{Path: keepalived.ConfigPath, Data: conf}, {Path: keepalived.PodPath, Data: pod}}
+	return out, err
+}
+
+func renderHAProxy(v state.NetworkView, root string) (Rendered, error) {
+	out := Rendered{Part: "haproxy"}
+	wanted, backends := apilb.Wanted(v), apilb.Backends(v)
+	switch {
+	case !wanted.Known || !backends.Known:
+		out.Why = "the view does not tell enough: what is there stays"
+		return out, nil
+	case !wanted.Value:
+		out.Why = "this host balances nothing"
+		return out, nil
+	}
+	ca, err := os.ReadFile(filepath.Join(root, balancer.CAPath))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return out, err
+	}
+	_, v6 := apilb.Families(v)
+	out.Why = fmt.Sprintf("%d API servers", len(backends.Value))
+	out.Files, err = haproxy.Files(haproxy.Site{V6: v6, Backends: backends.Value, CA: ca, Paths: haproxy.HostPaths}, payload.Image("haproxy"))
+	return out, err
+}
+
+func renderCoreDNS(v state.NetworkView) (Rendered, error) {
+	out := Rendered{Part: "coredns"}
+	zone, named := names.Decide(v)
+	server, placed := names.DecideServer(v)
+	if !named || !placed {
+		out.Why = "the view does not tell enough: what is there stays"
+		return out, nil
+	}
+	conf, err := coredns.Config(server, coredns.ZonePath)
+	if err != nil {
+		return out, err
+	}
+	pod, err := coredns.Pod(payload.Image("coredns"))
+	out.Why = fmt.Sprintf("%d nodes, %d name servers of the site", len(v.Nodes.Value), len(v.Upstreams))
+	out.Files = []state.File{
+		{Path: coredns.ZonePath, Data: coredns.Zone(zone)}, {Path: coredns.ConfigPath, Data: conf}, {Path: coredns.PodPath, Data: pod},
+	}
+	return out, err
+}
+
+func renderResolver(v state.NetworkView, root string) (Rendered, error) {
+	out := Rendered{Part: "resolver"}
+	now, err := os.ReadFile(filepath.Join(root, resolvconf.Path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return out, err
+	}
+	original, was, _ := resolvconf.Split(now)
+	d := resolver.Decide(v, resolver.Memory{Answered: state.Is(v.LocalDNS, true)})
+	out.Why = d.Reason
+	switch d.Do {
+	case resolver.Leave:
+		out.Why += ": what is there stays"
+	case resolver.Prepend:
+		data := resolvconf.Prepend(original, resolvconf.Own{Server: d.Server, Search: d.Search}, was)
+		out.Files = []state.File{{Path: resolvconf.Path, Data: data}}
+	case resolver.Restore:
+		out.Files = []state.File{{Path: resolvconf.Path, Data: original}}
+	}
+	return out, nil
+}
+
+// ReadView reads a view: from what the agent leaves in /run, or from a file of
+// its own that holds a view or such a status.
+func ReadView(data []byte) (state.NetworkView, error) {
+	var status struct {
+		View *state.NetworkView `json:"view"`
+	}
+	if err := json.Unmarshal(data, &status); err != nil {
+		return state.NetworkView{}, fmt.Errorf("not JSON of a view: %w", err)
+	}
+	if status.View != nil {
+		return *status.View, nil
+	}
+	var v state.NetworkView
+	if err := json.Unmarshal(data, &v); err != nil {
+		return v, fmt.Errorf("not a view: %w", err)
+	}
+	if v.Settings.Cluster == "" {
+		return v, errors.New("not a view: settings.cluster is missing")
+	}
+	return v, nil
+}
+
+// ReadStatus reads what the agent left in a file.
+func ReadStatus(path string) (network.Status, error) {
+	var s network.Status
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, fmt.Errorf("%s does not exist: does the agent run (systemctl status holdfast-agent)? %w", path, err)
+	}
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("%s: of another version, or broken: %w", path, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/agent/hostnet"
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// monitorFlags are the flags of `holdfast-agent monitor`.
+type monitorFlags struct {
+	status string
+	root   string
+	output string
+	follow bool
+}
+
+// errOutOfStep makes the command fail where something has to be done.
+var errOutOfStep = errors.New("not in step")
+
+func newMonitor(streams command.Streams) *cobra.Command {
+	flags := monitorFlags{status: network.StatusPath, root: "/"}
+	cmd := &cobra.Command{
+		Use:   "monitor [keepalived|haproxy|coredns]",
+		Short: "Compare keepalived, haproxy and CoreDNS with what they should be",
+		Long: `Compare keepalived, haproxy and CoreDNS on this host with what they should be by
+what the agent knows: their files, how the agent fares with them, who holds the
+virtual IPs, which API servers take requests, whether names are answered.
+
+It changes nothing: to bring them in step is the agent's own work. It exits with
+1 where one is not in step.`,
+		Example: `  holdfast-agent monitor
+
+  # each change, until it is stopped
+  holdfast-agent monitor haproxy --follow`,
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: hostnet.Monitored(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			parts, err := chosen(args, hostnet.Monitored(), flags.output)
+			if err != nil {
+				return err
+			}
+			return runMonitor(cmd, streams, flags, parts)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.status, "status", flags.status, "file that the agent leaves its status in")
+	f.StringVar(&flags.root, "root", flags.root, "directory that is the host's root")
+	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	f.BoolVar(&flags.follow, "follow", false, "go on and show each change")
+	return cmd
+}
+
+// look is the pause between two looks at a file in memory.
+const look = 500 * time.Millisecond
+
+func runMonitor(cmd *cobra.Command, streams command.Streams, flags monitorFlags, parts []string) error {
+	shown := ""
+	for {
+		text, inStep, err := monitorOnce(flags, parts)
+		if err != nil && !flags.follow {
+			return err
+		}
+		if err != nil {
+			text = err.Error() + "\n"
+		}
+		if text != shown {
+			shown = text
+			if _, err := io.WriteString(streams.Out, text); err != nil {
+				return err
+			}
+		}
+		switch {
+		case flags.follow:
+		case inStep:
+			return nil
+		default:
+			return errOutOfStep
+		}
+		if host.Sleep(cmd.Context(), look) != nil {
+			return nil //nolint:nilerr // it was stopped
+		}
+	}
+}
+
+func monitorOnce(flags monitorFlags, parts []string) (text string, inStep bool, err error) {
+	status, err := hostnet.ReadStatus(flags.status)
+	if err != nil {
+		return "", false, err
+	}
+	var found []hostnet.Finding
+	inStep = true
+	for _, part := range parts {
+		f, err := hostnet.Monitor(part, status, flags.root, time.Now())
+		if err != nil {
+			return "", false, fmt.Errorf("monitor %s: %w", part, err)
+		}
+		inStep = inStep && f.InStep
+		found = append(found, f)
+	}
+	var out strings.Builder
+	if flags.output == "json" {
+		err := writeJSON(&out, found)
+		return out.String(), inStep, err
+	}
+	for _, f := range found {
+		word := "in step"
+		if !f.InStep {
+			word = "NOT in step"
+		}
+		fmt.Fprintf(&out, "%s: %s\n", f.Part, word)
+		for _, t := range f.Trouble {
+			fmt.Fprintf(&out, "  ! %s\n", t)
+		}
+		for _, t := range f.Facts {
+			fmt.Fprintf(&out, "    %s\n", t)
+		}
+	}
+	return out.String(), inStep, nil
+}

@@ -1,0 +1,202 @@
+// Package balancer keeps haproxy on a control plane in step with the cluster:
+// its static pod, its configuration for the next start, and the API servers of
+// the one that runs.
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/haproxy"
+	"github.com/holdfast/holdfast/internal/host"
+	render "github.com/holdfast/holdfast/internal/render/haproxy"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// CAPath is where kubeadm keeps the certificates that API servers are verified
+// with. haproxy is given a copy: it may read nothing else in that folder, and a
+// new authority is noticed.
+const CAPath = "/etc/kubernetes/pki/ca.crt"
+
+// The times of a reload.
+const (
+	// reloadPause is the least time between two reloads. Only what does not
+	// concern API servers needs one, which is rare; should it come often, it
+	// must not use up haproxy's old processes.
+	reloadPause = 10 * time.Second
+	// reloadTime bounds how long a new process may take to answer.
+	reloadTime = 5 * time.Second
+	reloadStep = 50 * time.Millisecond
+)
+
+// passes bounds how often the servers are looked at in one run: what is drained
+// and idle goes in the second.
+const passes = 3
+
+// Options say where everything is.
+type Options struct {
+	// Root is where the host's files lie, "/" but for tests.
+	Root string
+	// CA is the file with the cluster's authority, below Root.
+	CA string
+	// Image is haproxy's.
+	Image string
+	// Paths are haproxy's own, as it sees them; Client's are as this process does.
+	Paths  render.Paths
+	Client haproxy.Client
+	Now    func() time.Time
+}
+
+// HostOptions are the options on a host.
+func HostOptions(image string) Options {
+	return Options{
+		Root: "/", CA: CAPath, Image: image, Paths: render.HostPaths,
+		Client: haproxy.Client{Socket: render.HostPaths.Socket}, Now: time.Now,
+	}
+}
+
+// Piece is the one writer of haproxy's files and servers.
+type Piece struct {
+	Options
+	// reloaded is when haproxy was last told to read its configuration.
+	reloaded time.Time
+}
+
+// New makes the piece.
+func New(o Options) *Piece { return &Piece{Options: o} }
+
+// Name is for people.
+func (*Piece) Name() string { return "haproxy" }
+
+// Withdraw does nothing: haproxy outlives the agent.
+func (*Piece) Withdraw(context.Context) error { return nil }
+
+// Reconcile writes what haproxy starts with, then leads the one that runs there.
+func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
+	wanted := apilb.Wanted(v)
+	switch {
+	case !wanted.Known:
+		return "", nil
+	case !wanted.Value:
+		return p.remove()
+	}
+	site, known, err := p.site(v)
+	if err != nil || !known {
+		return "", err
+	}
+	files, err := render.Files(site, p.Image)
+	if err != nil {
+		return "", err
+	}
+	written, failed := host.WriteFiles(p.Root, files)
+	var said []string
+	if len(written) > 0 {
+		said = append(said, "wrote "+strings.Join(written, ", "))
+	}
+	// A full disk must not keep API servers that are gone in a running haproxy.
+	done, err := p.lead(ctx, site, failed == nil)
+	return strings.Join(append(said, done...), "; "), errors.Join(failed, err)
+}
+
+// site is what haproxy should be, unknown while the nodes are or while the host
+// has no authority yet.
+func (p *Piece) site(v state.NetworkView) (render.Site, bool, error) {
+	backends := apilb.Backends(v)
+	if !backends.Known {
+		return render.Site{}, false, nil
+	}
+	ca, err := os.ReadFile(filepath.Join(p.Root, p.CA))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(ca) == 0 {
+		return render.Site{}, false, nil
+	}
+	if err != nil {
+		return render.Site{}, false, fmt.Errorf("read the cluster's authority: %w", err)
+	}
+	_, v6 := apilb.Families(v)
+	return render.Site{V6: v6, Backends: backends.Value, CA: ca, Paths: p.Paths}, true, nil
+}
+
+// remove takes the pod away where the host should have none.
+func (p *Piece) remove() (string, error) {
+	err := os.Remove(filepath.Join(p.Root, render.PodPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return "removed its pod", nil
+}
+
+// lead brings a running haproxy to what was written. One that does not run
+// starts with it.
+func (p *Piece) lead(ctx context.Context, site render.Site, written bool) ([]string, error) {
+	info, err := p.Client.Info(ctx)
+	if err != nil || info.Stopping {
+		return nil, nil //nolint:nilerr // kubelet starts it, or starts it anew
+	}
+	fingerprint, err := render.Fingerprint(site)
+	if err != nil {
+		return nil, err
+	}
+	var said []string
+	var failed error
+	if written && info.Fingerprint != fingerprint && p.Now().Sub(p.reloaded) >= reloadPause {
+		p.reloaded = p.Now()
+		if failed = p.reload(ctx, fingerprint); failed == nil {
+			said = append(said, "reloaded")
+		}
+	}
+	changes, err := p.serve(ctx, site)
+	return append(said, changes...), errors.Join(failed, err)
+}
+
+// reload has haproxy read its configuration and waits until it works by it.
+func (p *Piece) reload(ctx context.Context, fingerprint string) error {
+	if err := p.Client.Reload(ctx); err != nil {
+		return fmt.Errorf("reload haproxy: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, reloadTime)
+	defer cancel()
+	for {
+		info, err := p.Client.Info(ctx)
+		if err == nil && info.Fingerprint == fingerprint {
+			return nil
+		}
+		if err := host.Sleep(ctx, reloadStep); err != nil {
+			return errors.New("haproxy goes on with its old configuration: what is wrong with the new one is in /var/log/pods/kube-system_haproxy-*")
+		}
+	}
+}
+
+// serve adds, drains and removes API servers until nothing is left to do now.
+func (p *Piece) serve(ctx context.Context, site render.Site) ([]string, error) {
+	var said []string
+	for range passes {
+		servers, err := p.Client.Servers(ctx)
+		if errors.Is(err, haproxy.ErrStopping) {
+			return said, nil
+		}
+		if err != nil {
+			return said, err
+		}
+		changes := apilb.Changes(servers, site.Backends)
+		if len(changes) == 0 {
+			break
+		}
+		for _, c := range changes {
+			if err := p.Client.Apply(ctx, c, p.Paths.CA); err != nil {
+				return said, err
+			}
+			said = append(said, string(c.Verb)+" "+c.Server)
+		}
+	}
+	return said, nil
+}

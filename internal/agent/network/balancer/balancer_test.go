@@ -1,0 +1,144 @@
+package balancer
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/haproxy"
+	render "github.com/holdfast/holdfast/internal/render/haproxy"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// onHost makes a piece on a folder that stands for a host; no haproxy runs on it. What a running
+// one is told is in test/net/lb.
+func onHost(t *testing.T) (*Piece, string) {
+	t.Helper()
+	root := t.TempDir()
+	return New(Options{
+		Root: root, CA: CAPath, Image: "registry/haproxy:1", Paths: render.HostPaths,
+		Client: haproxy.Client{Socket: filepath.Join(root, "none.sock")}, Now: time.Now,
+	}), root
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func view(names ...string) state.NetworkView {
+	v := state.NetworkView{
+		Role:     state.RoleMaster,
+		Settings: state.NetworkSettings{Cluster: "shop", ManagedVIPs: true, APIVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.5")}},
+		Host:     state.HostFacts{NodeName: "cp-1", Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11")}},
+		Nodes:    state.Known([]state.Node{}),
+	}
+	for i, name := range names {
+		v.Nodes.Value = append(v.Nodes.Value, state.Node{
+			Name: name, Labels: map[string]string{state.LabelControlPlane: ""},
+			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 98, 0, byte(11 + i)})},
+		})
+	}
+	return v
+}
+
+func reconcile(t *testing.T, p *Piece, v state.NetworkView) string {
+	t.Helper()
+	said, err := p.Reconcile(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
+
+// servers counts the API servers in the configuration, -1 without one.
+func servers(t *testing.T, root string) int {
+	t.Helper()
+	text, err := os.ReadFile(root + render.HostPaths.Config)
+	if os.IsNotExist(err) {
+		return -1
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "server cp-")
+}
+
+func TestFilesAreWrittenOnceAndInOrder(t *testing.T) {
+	p, root := onHost(t)
+	if said := reconcile(t, p, view("cp-1")); said != "" || servers(t, root) != -1 {
+		t.Errorf("without an authority: %q", said)
+	}
+	write(t, root+CAPath, "authority")
+	said := reconcile(t, p, view("cp-1", "cp-2"))
+	want := "wrote " + root + "/etc/holdfast/haproxy/ca.crt, " + root + "/etc/holdfast/haproxy/haproxy.cfg, " + root + render.PodPath
+	if said != want || servers(t, root) != 2 {
+		t.Errorf("said %q, want %q; %d servers", said, want, servers(t, root))
+	}
+	if said := reconcile(t, p, view("cp-1", "cp-2")); said != "" {
+		t.Errorf("it is not quiet: %q", said)
+	}
+}
+
+// Hard case 13: a list that fails, or is empty, or of which we are no part.
+func TestHardCase13_APartialViewTakesNothingAway(t *testing.T) {
+	p, root := onHost(t)
+	write(t, root+CAPath, "authority")
+	reconcile(t, p, view("cp-1", "cp-2", "cp-3"))
+	failed := view("cp-1")
+	failed.Nodes.Known = false
+	for name, v := range map[string]state.NetworkView{
+		"failed": failed, "empty": view(), "no settings": {Role: state.RoleMaster, Nodes: view("cp-9").Nodes},
+	} {
+		if said := reconcile(t, p, v); said != "" || servers(t, root) != 3 {
+			t.Errorf("%s: %q, %d servers left", name, said, servers(t, root))
+		}
+	}
+}
+
+// Hard case 14: growth and shrinking.
+func TestHardCase14_BackendsFollowTheSizeOfTheCluster(t *testing.T) {
+	p, root := onHost(t)
+	write(t, root+CAPath, "authority")
+	for _, names := range [][]string{
+		{"cp-1"}, {"cp-1", "cp-2", "cp-3"}, {"cp-1", "cp-2", "cp-3", "cp-4", "cp-5"}, {"cp-1", "cp-2", "cp-3"}, {"cp-1"},
+	} {
+		if reconcile(t, p, view(names...)); servers(t, root) != len(names) {
+			t.Errorf("%v: %d servers", names, servers(t, root))
+		}
+	}
+}
+
+func TestAHostThatIsNoControlPlaneHasNoPod(t *testing.T) {
+	p, root := onHost(t)
+	write(t, root+CAPath, "authority")
+	reconcile(t, p, view("cp-1"))
+	worker := view("cp-1")
+	worker.Role = state.RoleWorker
+	if said := reconcile(t, p, worker); said != "removed its pod" {
+		t.Errorf("said %q", said)
+	}
+	if _, err := os.Stat(root + render.PodPath); !os.IsNotExist(err) {
+		t.Error("the pod is there")
+	}
+	if said := reconcile(t, p, worker); said != "" {
+		t.Errorf("it is not quiet: %q", said)
+	}
+}
+
+func TestAnErrorOfTheDiskIsTold(t *testing.T) {
+	p, root := onHost(t)
+	write(t, root+CAPath, "authority")
+	write(t, root+"/etc/holdfast", "a file where a folder should be")
+	if _, err := p.Reconcile(t.Context(), view("cp-1")); err == nil {
+		t.Error("nothing was written, and nothing is said")
+	}
+}

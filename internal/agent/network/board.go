@@ -1,0 +1,55 @@
+package network
+
+import (
+	"reflect"
+	"sync"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Board holds the view and wakes those who follow it. Sources write on it,
+// each its own part; nobody else does.
+type Board struct {
+	mu        sync.Mutex
+	view      state.NetworkView
+	followers []chan struct{}
+}
+
+// NewBoard returns a board with what is known from the start.
+func NewBoard(first state.NetworkView) *Board { return &Board{view: first} }
+
+// View returns the view as it is now. What it refers to is never changed.
+func (b *Board) View() state.NetworkView {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.view
+}
+
+// Update changes the view and wakes the followers, unless the change changes
+// nothing.
+func (b *Board) Update(change func(*state.NetworkView)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := b.view
+	change(&next)
+	if reflect.DeepEqual(b.view, next) {
+		return
+	}
+	b.view = next
+	for _, f := range b.followers {
+		select {
+		case f <- struct{}{}:
+		default: // it has been woken and has not looked yet
+		}
+	}
+}
+
+// Follow returns a channel that gets a value after a change; several changes
+// may be one value.
+func (b *Board) Follow() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := make(chan struct{}, 1)
+	b.followers = append(b.followers, f)
+	return f
+}

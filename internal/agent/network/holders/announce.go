@@ -1,0 +1,52 @@
+// Package holders tells who holds a virtual IP: in an annotation of this host's
+// node, and in the metrics of its agent.
+package holders
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Annotation of a node lists the virtual IPs that its host holds, in the
+// cluster's order, separated by commas; it is empty where it holds none.
+const Annotation = state.AnnotationDomain + "vips"
+
+// Announcer is the piece that owns the annotation of this host's node.
+type Announcer struct {
+	// Annotate gives this host's node an annotation.
+	Annotate func(ctx context.Context, node, name, value string) error
+}
+
+// Name implements network.Piece.
+func (a *Announcer) Name() string { return "announcer" }
+
+// Reconcile implements network.Piece.
+func (a *Announcer) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
+	self, listed := v.Self()
+	want := words(network.Held(v))
+	if !listed || v.Stale || self.Annotations[Annotation] == want {
+		return "", nil
+	}
+	if err := a.Annotate(ctx, self.Name, Annotation, want); err != nil {
+		return "", err
+	}
+	if want == "" {
+		return "the API knows that this host holds no virtual IP", nil
+	}
+	return "the API knows that this host holds " + want, nil
+}
+
+// Withdraw implements network.Piece. The host may go on holding.
+func (a *Announcer) Withdraw(context.Context) error { return nil }
+
+func words(list []netip.Addr) string {
+	var out []string
+	for _, a := range list {
+		out = append(out, a.String())
+	}
+	return strings.Join(out, ",")
+}

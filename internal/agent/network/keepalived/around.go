@@ -1,0 +1,192 @@
+package keepalived
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// How control planes that are in doubt are asked: each so often, for at most so
+// long, and so many times in vain before they count as out of reach.
+const (
+	reachEvery  = 500 * time.Millisecond
+	reachAtMost = 500 * time.Millisecond
+	reachInVain = 3
+)
+
+// reach asks the control planes that haproxy does not find live whether they
+// answer at all, for as long as there are any.
+func (p *Piece) reach(ctx context.Context, update func(func(*state.NetworkView))) error {
+	misses := map[string]int{}
+	for ctx.Err() == nil {
+		asked := p.doubted()
+		if len(asked) == 0 {
+			clear(misses)
+			update(func(v *state.NetworkView) { v.Reachable = state.Fact[map[string]bool]{} })
+			wait(ctx, p.wakeReach, never)
+			continue
+		}
+		began := p.Now()
+		answers := askAll(ctx, asked)
+		maps.DeleteFunc(misses, func(name string, _ int) bool { _, still := asked[name]; return !still })
+		found := map[string]bool{}
+		for name, yes := range answers {
+			if misses[name]++; yes {
+				misses[name] = 0
+			}
+			found[name] = misses[name] < reachInVain
+		}
+		if ctx.Err() == nil {
+			update(func(v *state.NetworkView) { v.Reachable = state.Known(found) })
+		}
+		_ = host.Sleep(ctx, max(reachEvery-p.Now().Sub(began), 0)) // the loop looks at the context
+	}
+	return context.Cause(ctx)
+}
+
+func (p *Piece) doubted() map[string]netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return vrrp.Doubted(p.view)
+}
+
+// askAll asks hosts all at once.
+func askAll(ctx context.Context, hosts map[string]netip.Addr) map[string]bool {
+	ctx, cancel := context.WithTimeout(ctx, reachAtMost)
+	defer cancel()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	out := map[string]bool{}
+	for name, a := range hosts {
+		all.Go(func() {
+			yes := keepalived.Answers(ctx, a)
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = yes
+		})
+	}
+	all.Wait()
+	return out
+}
+
+// wait waits for an event, or a while; it reports whether the time is up.
+func wait[T any](ctx context.Context, wake <-chan T, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+		return true
+	}
+	return false
+}
+
+// How strangers are looked for: briefly before a VIP is taken for the first
+// time, and then now and then, more often while there is one.
+const (
+	firstLook    = 600 * time.Millisecond
+	laterLook    = 3 * time.Second
+	lookEvery    = time.Minute
+	lookAgain    = 10 * time.Second
+	lookPatience = 5 * time.Second
+)
+
+// strangers listens now and then for whoever else claims the cluster's VIPs or
+// its router ids.
+func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkView))) error {
+	for ctx.Err() == nil {
+		instances, fresh := p.asking()
+		if len(instances) == 0 {
+			wait(ctx, p.wakeLook, never)
+			continue
+		}
+		window := laterLook
+		if fresh {
+			window = firstLook
+		}
+		claims := p.look(ctx, instances, window)
+		update(func(v *state.NetworkView) { v.Claims = claims })
+		p.looked(instances, claims)
+		pause := lookEvery
+		if len(claims) > 0 {
+			pause = lookAgain
+		}
+		wait(ctx, p.wakeLook, pause)
+	}
+	return context.Cause(ctx)
+}
+
+// look listens on every interface that the instances use.
+func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) []state.VIPClaim {
+	ctx, cancel := context.WithTimeout(ctx, window+lookPatience)
+	defer cancel()
+	ask := map[string][]netip.Addr{}
+	for _, i := range instances {
+		ask[i.Device] = append(ask[i.Device], i.VIP)
+		ask[i.Interface] = append(ask[i.Interface], nil...)
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var heard vrrp.Heard
+	for nic, vips := range ask {
+		all.Go(func() {
+			own, frames, err := keepalived.Listen(ctx, nic, vips, window)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				p.Logf("keepalived: %v", err)
+				return
+			}
+			heard.Own, heard.Frames = append(heard.Own, own), append(heard.Frames, frames...)
+		})
+	}
+	all.Wait()
+	return vrrp.Claims(heard, instances)
+}
+
+// asking are the instances to look after; fresh is whether one of them has a
+// VIP that was never asked for.
+func (p *Piece) asking() (instances []vrrp.Instance, fresh bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	instances = p.verdict.Instances
+	return instances, slices.ContainsFunc(instances, p.unasked)
+}
+
+// unasked reports whether nobody was asked yet who has a VIP that this host
+// does not have. One for which keepalived already takes part was asked about by
+// an earlier run. The caller holds the lock.
+func (p *Piece) unasked(i vrrp.Instance) bool {
+	if p.NoProbe || p.asked[i.VIP] {
+		return false
+	}
+	bar, err := p.files.value(i.Name)
+	p.asked[i.VIP] = err == nil && state.Is(bar, 0) ||
+		slices.ContainsFunc(p.view.Addresses, func(a state.HostAddress) bool { return a.Prefix.Addr() == i.VIP })
+	return !p.asked[i.VIP]
+}
+
+// looked lets the VIPs be taken that nobody else has, and says who has one.
+func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range instances {
+		p.asked[i.VIP], p.listened[i.VIP] = true, true
+	}
+	for _, c := range claims {
+		if !slices.Contains(p.claims, c) {
+			p.Logf("keepalived: %s", vrrp.Explain(c))
+		}
+	}
+	p.claims, p.view.Claims = claims, claims
+	p.retell()
+}

@@ -1,0 +1,137 @@
+package keepalived
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/host"
+	render "github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// toldPath holds the hash of the configuration that keepalived was last told
+// of. It must not outlive a boot: keepalived then reads what is there.
+const toldPath = "/run/holdfast/keepalived.told"
+
+// value returns what a track file says.
+func (f files) value(name string) (state.Fact[int], error) {
+	data, err := os.ReadFile(filepath.Join(f.path(render.TrackDir), name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return state.Fact[int]{}, nil
+	}
+	if err != nil {
+		return state.Fact[int]{}, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return state.Fact[int]{}, nil //nolint:nilerr // half a number is none
+	}
+	return state.Known(n), nil
+}
+
+// track writes a track file unless it says that already. keepalived follows the
+// folder, and reads the file as it is replaced.
+func (f files) track(name string, value int) (wrote bool, err error) {
+	if now, err := f.value(name); err != nil || state.Is(now, value) {
+		return false, err
+	}
+	return true, f.rewrite(name, value)
+}
+
+// rewrite writes a track file whatever it says, which wakes keepalived.
+func (f files) rewrite(name string, value int) error {
+	return host.WriteFileAtomic(filepath.Join(f.path(render.TrackDir), name), fmt.Appendln(nil, value), state.DefaultFileMode)
+}
+
+// prune removes the track files that are not wanted any more.
+func (f files) prune(wanted []string) error {
+	list, err := os.ReadDir(f.path(render.TrackDir))
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if slices.Contains(wanted, e.Name()) || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if err := os.Remove(filepath.Join(f.path(render.TrackDir), e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configure writes the configuration, and the static pod once there is
+// something to hold, and tells keepalived if its configuration is another than
+// it was told of: also if an earlier run wrote it and was killed, or failed,
+// before it could tell.
+func (f files) configure(conf, pod []byte, wanted bool) (told bool, err error) {
+	before, err := f.known()
+	if err != nil {
+		return false, err
+	}
+	list := []state.File{{Path: render.ConfigPath, Data: conf}}
+	if _, err := os.Stat(f.path(render.PodPath)); pod != nil && (wanted || err == nil) {
+		list = append(list, state.File{Path: render.PodPath, Data: pod})
+	}
+	if _, err := host.WriteFiles(f.root, list); err != nil {
+		return false, err
+	}
+	now, err := f.hash()
+	if err != nil || bytes.Equal(now, before) {
+		return false, err
+	}
+	if err := f.reload(); err != nil {
+		return false, err
+	}
+	return true, host.WriteFileAtomic(f.path(toldPath), now, state.DefaultFileMode)
+}
+
+// known is the hash of the configuration that keepalived has: the one it was
+// told of, or after a boot the one that it started with.
+func (f files) known() ([]byte, error) {
+	told, err := os.ReadFile(f.path(toldPath))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return told, err
+	}
+	now, err := f.hash()
+	if err != nil {
+		return nil, err
+	}
+	return now, host.WriteFileAtomic(f.path(toldPath), now, state.DefaultFileMode)
+}
+
+// hash is that of the configuration on disk, empty without one.
+func (f files) hash() ([]byte, error) {
+	data, err := os.ReadFile(f.path(render.ConfigPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return []byte{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	return []byte(hex.EncodeToString(sum[:]) + "\n"), nil
+}
+
+// number is a track file's value for a person.
+func number(value int) string {
+	if value <= vrrp.Fault {
+		return "off"
+	}
+	return fmt.Sprintf("%+d", value)
+}
+
+func sorted(parts []string) string {
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
+}

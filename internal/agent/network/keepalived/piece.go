@@ -1,0 +1,275 @@
+// Package keepalived keeps the virtual IPs of a host: the configuration of
+// keepalived, the files by which it is told how healthy this host is, and its
+// process. keepalived moves the addresses; nothing here does, but for those
+// that a dead or mute keepalived leaves behind.
+package keepalived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/keepalived"
+	render "github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Options are what the piece works with.
+type Options struct {
+	// Root is where the host's files lie, "/" on a host.
+	Root string
+	// Pod is the static pod's manifest, nil where something else runs keepalived.
+	Pod []byte
+	// Now is the clock.
+	Now func() time.Time
+	// Logf tells what happens between two reconciliations; it must not block.
+	Logf func(format string, args ...any)
+	// NoFilter leaves nftables alone.
+	NoFilter bool
+	// NoProbe sends no question about who else holds a VIP.
+	NoProbe bool
+}
+
+// Piece keeps keepalived in step. It is a network.Piece and a network.Source:
+// its Run must go on for as long as it is reconciled.
+type Piece struct {
+	Options
+	files files
+
+	mu      sync.Mutex
+	view    state.NetworkView
+	verdict vrrp.Verdict
+	health  vrrp.Health
+	said    map[string]vrrp.Weight
+	// due is when the health is to be looked at again though nothing changes,
+	// later when the configuration is.
+	due, later time.Time
+	// deaf is set while the daemon cannot follow its files.
+	deaf atomic.Bool
+	// told is when keepalived was last told of its configuration.
+	told time.Time
+	// asked are the VIPs that may be taken as far as others are concerned, since
+	// it was asked who has them. listened are those that this run of the agent
+	// asked about, and claims is what came of it.
+	asked, listened map[netip.Addr]bool
+	claims          []state.VIPClaim
+	// These tell the parts of Run that something changed; each holds one.
+	wake, wakeReach, wakeLook chan struct{}
+}
+
+// New returns the piece of a host.
+func New(o Options) *Piece {
+	if o.Logf == nil {
+		o.Logf = func(string, ...any) {}
+	}
+	return &Piece{
+		Options: o, files: files{root: o.Root}, said: map[string]vrrp.Weight{},
+		asked: map[netip.Addr]bool{}, listened: map[netip.Addr]bool{},
+		wake: make(chan struct{}, 1), wakeReach: make(chan struct{}, 1), wakeLook: make(chan struct{}, 1),
+	}
+}
+
+// Name is for people.
+func (*Piece) Name() string { return "keepalived" }
+
+// Reconcile tells keepalived how healthy this host is, at once and whatever
+// else fails, and then gives it the configuration that the view asks for.
+func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.view = view
+	if v := vrrp.Instances(view); v.Known || !p.verdict.Known {
+		p.verdict = v
+	}
+	told, err := p.track()
+	if err != nil {
+		return told, err
+	}
+	changed, err := p.configure()
+	nudge(p.wake)
+	nudge(p.wakeReach)
+	if slices.ContainsFunc(p.verdict.Instances, func(i vrrp.Instance) bool { return !p.listened[i.VIP] }) {
+		nudge(p.wakeLook)
+	}
+	return join(told, changed), err
+}
+
+// Withdraw leaves keepalived as it is: the VIPs outlive the agent.
+func (*Piece) Withdraw(context.Context) error { return nil }
+
+// track writes the track files. The caller holds the lock.
+func (p *Piece) track() (string, error) {
+	p.health, p.due = vrrp.Follow(p.health, p.view, vrrp.Holds(p.view, vrrp.API), p.Now())
+	before, err := p.files.value(string(vrrp.API))
+	if err != nil {
+		return "", err
+	}
+	ingress, err := p.files.value(string(vrrp.Ingress))
+	if err != nil {
+		return "", err
+	}
+	said := map[string]vrrp.Weight{
+		string(vrrp.API):     vrrp.APIWeight(p.view, p.health, before),
+		string(vrrp.Ingress): vrrp.IngressWeight(p.view, ingress),
+	}
+	for _, i := range p.verdict.Instances {
+		said[i.Name] = p.bar(i)
+	}
+	changes, err := p.say(said)
+	if changes != "" && p.deaf.Load() {
+		err = errors.Join(err, p.files.reload())
+	}
+	return changes, err
+}
+
+// bar is the weight of an instance's own file: anything but 0 is a fault.
+func (p *Piece) bar(i vrrp.Instance) vrrp.Weight {
+	switch {
+	case p.unasked(i):
+		return vrrp.Weight{Value: 1, Why: "asking who has " + i.VIP.String()}
+	case vrrp.Barred(p.view, i) != "":
+		return vrrp.Weight{Value: 1, Why: vrrp.Barred(p.view, i)}
+	}
+	return vrrp.Weight{Why: "nothing bars it"}
+}
+
+// say writes what differs from what was last said, or from what is there.
+func (p *Piece) say(said map[string]vrrp.Weight) (string, error) {
+	var changes []string
+	var errs []error
+	for name, w := range said {
+		wrote, err := p.files.track(name, w.Value)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if before, ok := p.said[name]; wrote || !ok || before.Value != w.Value {
+			changes = append(changes, fmt.Sprintf("%s %s (%s)", name, number(w.Value), w.Why))
+		}
+		p.said[name] = w
+	}
+	return sorted(changes), errors.Join(errs...)
+}
+
+// reloadEvery is the least time between two reloads: nodes that come in a burst
+// are one, or a few.
+const reloadEvery = time.Second
+
+// configure writes the configuration, tells keepalived, and keeps strangers
+// out. The caller holds the lock.
+func (p *Piece) configure() (string, error) {
+	if !p.verdict.Known {
+		return "", nil
+	}
+	if p.later = p.told.Add(reloadEvery); p.Now().Before(p.later) {
+		return "", nil // Run comes back to it
+	}
+	p.later = time.Time{}
+	h := render.HostOf(p.verdict, p.view.Settings)
+	h.TrackDir = p.files.path(render.TrackDir)
+	conf, err := render.Render(h)
+	if err != nil {
+		return "", err
+	}
+	told, err := p.files.configure(conf, p.Pod, len(h.Instances) > 0)
+	if err != nil {
+		return "", err
+	}
+	if err := p.forget(); err != nil {
+		return "", err
+	}
+	changed, err := p.filter()
+	if told {
+		p.told = p.Now()
+		changed = join(fmt.Sprintf("%d instances (%s)", len(h.Instances), p.verdict.Why), changed)
+	}
+	return changed, err
+}
+
+// forget removes the track files of instances that are no more, so that one of
+// the same name is asked about anew.
+func (p *Piece) forget() error {
+	wanted := []string{string(vrrp.API), string(vrrp.Ingress)}
+	for _, i := range p.verdict.Instances {
+		wanted = append(wanted, i.Name)
+	}
+	if err := p.files.prune(wanted); err != nil {
+		return err
+	}
+	maps.DeleteFunc(p.said, func(name string, _ vrrp.Weight) bool { return !slices.Contains(wanted, name) })
+	old := func(vip netip.Addr, _ bool) bool {
+		return !slices.ContainsFunc(p.verdict.Instances, func(i vrrp.Instance) bool { return i.VIP == vip })
+	}
+	maps.DeleteFunc(p.asked, old)
+	maps.DeleteFunc(p.listened, old)
+	return nil
+}
+
+// filter lets the peers' adverts in and no stranger's.
+func (p *Piece) filter() (string, error) {
+	if p.NoFilter || !p.verdict.Known {
+		return "", nil
+	}
+	var f keepalived.Filter
+	for _, i := range p.verdict.Instances {
+		f.Own, f.Peers = append(f.Own, i.Source), append(f.Peers, i.Peers...)
+	}
+	changed, err := f.Apply()
+	if !changed || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("adverts of %d peers let in", len(f.Peers)), nil
+}
+
+// vips are all VIPs of the cluster. Those of the running configuration are
+// among them also before a view was had.
+func (p *Piece) vips() []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.view.Settings.VIPs()
+	for _, i := range p.verdict.Instances {
+		out = append(out, i.VIP)
+	}
+	return out
+}
+
+// files are the host's files that keepalived reads.
+type files struct{ root string }
+
+func (f files) path(p string) string { return filepath.Join(f.root, p) }
+
+// reload makes keepalived read its configuration; nobody is told where it does
+// not run, since it reads what is there when it starts.
+func (f files) reload() error {
+	d, _, runs, err := keepalived.ByPIDFile(f.path(render.PIDFile))
+	if err != nil || !runs {
+		return err
+	}
+	return d.Reload()
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func join(parts ...string) string {
+	var out []string
+	for _, s := range parts {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, "; ")
+}

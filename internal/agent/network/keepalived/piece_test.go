@@ -1,0 +1,338 @@
+package keepalived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	render "github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+var (
+	_ network.Piece  = (*Piece)(nil)
+	_ network.Source = (*Piece)(nil)
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// bench is a piece with its files in a folder and a clock that a test moves.
+type bench struct {
+	*Piece
+	t   *testing.T
+	now time.Time
+}
+
+func newBench(t *testing.T, pod string) *bench {
+	b := &bench{t: t, now: start}
+	o := Options{Root: t.TempDir(), Now: func() time.Time { return b.now }, NoFilter: true, NoProbe: true}
+	if pod != "" {
+		o.Pod = []byte(pod)
+	}
+	b.Piece = New(o)
+	return b
+}
+
+func (b *bench) reconcile(v state.NetworkView) string {
+	b.t.Helper()
+	b.now = b.now.Add(time.Minute)
+	changed, err := b.Reconcile(b.t.Context(), v)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return changed
+}
+
+func (b *bench) read(path string) string {
+	data, _ := os.ReadFile(filepath.Join(b.Root, path))
+	return strings.TrimSpace(string(data))
+}
+
+func (b *bench) track(name string) string { return b.read(filepath.Join(render.TrackDir, name)) }
+
+func viewOf(n int) state.NetworkView {
+	v := state.NetworkView{
+		Settings: state.NetworkSettings{Cluster: "shop", ManagedVIPs: true, ControlPlanes: 3, APIVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.5")}},
+		Role:     state.RoleMaster, Stage: state.StageInstalled,
+		Host:      state.HostFacts{NodeName: "h1", Interface: "eth0"},
+		Addresses: []state.HostAddress{{Interface: "eth0", Index: 2, Prefix: netip.MustParsePrefix("10.98.0.11/24"), Usable: true}},
+		LocalAPI:  state.Known(true), Redirected: true,
+		Balancer: state.Known(state.Balancer{Backends: map[string]bool{"h1": true}}),
+	}
+	var nodes []state.Node
+	for i := range n {
+		nodes = append(nodes, state.Node{
+			Name: "h" + string(rune('1'+i)), Labels: map[string]string{state.LabelControlPlane: ""},
+			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 98, 0, byte(11 + i)})},
+		})
+	}
+	v.Nodes = state.Known(nodes)
+	return v
+}
+
+func TestAHostsFilesFollowTheViewAndARepetitionIsQuiet(t *testing.T) {
+	b := newBench(t, "pod")
+	said := b.reconcile(viewOf(3))
+	if !strings.Contains(said, "api +25") || !strings.Contains(said, "1 instances") {
+		t.Errorf("it says %q", said)
+	}
+	if b.track("api") != "25" || b.track("ingress") != "-254" || b.track("shop_API_0") != "0" {
+		t.Errorf("api %s, ingress %s, instance %s", b.track("api"), b.track("ingress"), b.track("shop_API_0"))
+	}
+	if conf := b.read(render.ConfigPath); !strings.Contains(conf, "10.98.0.13 min_ttl 255") || !strings.Contains(conf, b.Root+render.TrackDir) {
+		t.Error(conf)
+	}
+	if b.read(render.PodPath) != "pod" {
+		t.Error("no static pod")
+	}
+	if said := b.reconcile(viewOf(3)); said != "" {
+		t.Errorf("nothing changed, and it says %q", said)
+	}
+}
+
+func TestHealthIsWrittenEvenWhereTheConfigurationCannotBe(t *testing.T) {
+	b := newBench(t, "")
+	if err := os.MkdirAll(filepath.Join(b.Root, render.ConfigPath), 0o755); err != nil { // a folder in its place
+		t.Fatal(err)
+	}
+	if _, err := b.Reconcile(t.Context(), viewOf(3)); err == nil {
+		t.Error("no error")
+	}
+	if b.track("api") != "25" {
+		t.Errorf("api %q", b.track("api"))
+	}
+}
+
+func TestAHostThatHoldsNothingGetsNoPodUnlessItHasOne(t *testing.T) {
+	b := newBench(t, "pod")
+	v := viewOf(3)
+	v.Settings.ManagedVIPs = false
+	b.reconcile(v)
+	if b.read(render.PodPath) != "" {
+		t.Error("a pod for nothing")
+	}
+	b.reconcile(viewOf(3))
+	v = viewOf(3)
+	v.MayHold = state.Known(false)
+	b.reconcile(v)
+	if b.read(render.PodPath) != "pod" || strings.Contains(b.read(render.ConfigPath), "vrrp_instance") || b.track("api") != "-254" {
+		t.Errorf("pod %q, api %s:\n%s", b.read(render.PodPath), b.track("api"), b.read(render.ConfigPath))
+	}
+}
+
+func TestB1_AViewThatKnowsTooLittleLeavesTheConfiguration(t *testing.T) {
+	b := newBench(t, "")
+	b.reconcile(viewOf(3))
+	before := b.read(render.ConfigPath)
+	v := viewOf(0)
+	v.Balancer = state.Fact[state.Balancer]{}
+	b.reconcile(v)
+	if b.read(render.ConfigPath) != before {
+		t.Error("the configuration changed")
+	}
+	if b.track("api") != "5" { // B2
+		t.Errorf("health is not told: api %s", b.track("api"))
+	}
+}
+
+// B15: the address is on its way from a network card to a bridge.
+func TestAnInstanceWithoutItsOwnAddressIsBarredUntilItIsBack(t *testing.T) {
+	b := newBench(t, "")
+	b.reconcile(viewOf(3))
+	v := viewOf(3)
+	v.Addresses = []state.HostAddress{{Interface: "lo", Prefix: netip.MustParsePrefix("127.0.0.1/8")}}
+	b.reconcile(v)
+	if b.track("shop_API_0") != "1" {
+		t.Error("it is not barred")
+	}
+	v.Addresses = append(v.Addresses, state.HostAddress{Interface: "br0", Prefix: netip.MustParsePrefix("10.98.0.11/24")})
+	b.reconcile(v)
+	if b.track("shop_API_0") != "0" || !strings.Contains(b.read(render.ConfigPath), "interface br0") {
+		t.Error("it is still barred, or on the old interface")
+	}
+}
+
+func TestTrackFilesOfFormerInstancesAreRemoved(t *testing.T) {
+	b := newBench(t, "")
+	b.reconcile(viewOf(3))
+	v := viewOf(3)
+	v.Settings.APIVIPs = nil
+	v.Settings.IngressVIPs = []netip.Addr{netip.MustParseAddr("10.98.0.6")}
+	b.reconcile(v)
+	list, err := os.ReadDir(filepath.Join(b.Root, render.TrackDir))
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); err != nil || got != "api ingress shop_INGRESS_0" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// A VIP that nobody was asked about yet is not taken; one for which keepalived
+// already takes part is not asked about again.
+func TestANewVIPIsAskedAboutOnce(t *testing.T) {
+	b := newBench(t, "")
+	b.NoProbe = false
+	b.reconcile(viewOf(3))
+	if b.track("shop_API_0") != "1" {
+		t.Error("it is taken unasked")
+	}
+	instances, fresh := b.asking()
+	if !fresh || len(instances) != 1 {
+		t.Errorf("%v %v", instances, fresh)
+	}
+	b.looked(instances, nil)
+	if b.track("shop_API_0") != "0" {
+		t.Error("it is not taken")
+	}
+	again := newBench(t, "")
+	again.Root, again.files, again.NoProbe = b.Root, files{b.Root}, false
+	again.reconcile(viewOf(3))
+	if again.track("shop_API_0") != "0" {
+		t.Error("another run of the agent gave it up to ask")
+	}
+	b.looked(instances, []state.VIPClaim{{VIP: instances[0].VIP, By: "02:00:00:00:00:01"}})
+	if b.track("shop_API_0") != "1" {
+		t.Error("a stranger's VIP is taken")
+	}
+}
+
+// Health that has to last is believed when it has, without another change.
+func TestAChangeOfHealthIsBelievedOnceItHasLasted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "")
+		b.Now = time.Now
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.believe(ctx) }()
+		held := viewOf(3)
+		held.Addresses = append(held.Addresses, state.HostAddress{Interface: "eth0", Prefix: netip.MustParsePrefix("10.98.0.5/32")})
+		b.reconcile(held)
+		held.Balancer = state.Known(state.Balancer{Backends: map[string]bool{"h1": false}})
+		b.reconcile(held)
+		time.Sleep(vrrp.HolderFall - time.Millisecond)
+		synctest.Wait()
+		if b.track("api") != "25" {
+			t.Errorf("too early: %s", b.track("api"))
+		}
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if b.track("api") != "5" {
+			t.Errorf("too late: %s", b.track("api"))
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// The configuration is told again if an earlier run wrote it and was killed.
+func TestAnUntoldConfigurationIsTold(t *testing.T) {
+	b := newBench(t, "")
+	b.reconcile(viewOf(3))
+	if err := os.WriteFile(filepath.Join(b.Root, toldPath), []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := b.reconcile(viewOf(3)); !strings.Contains(said, "instances") {
+		t.Errorf("it says %q", said)
+	}
+}
+
+// Fifty nodes within ten seconds: keepalived is told a few times, the last time
+// of all of them.
+func TestHardCase27_ManyChangesAreFewReloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "")
+		b.Now = time.Now
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.believe(ctx) }()
+		reloads, before := 0, ""
+		for n := 1; n <= 50; n++ {
+			v := viewOf(1)
+			v.Nodes.Value[0].Addresses[0] = netip.MustParseAddr("10.98.0.11")
+			for i := range n {
+				v.Nodes.Value = append(v.Nodes.Value, state.Node{
+					Name: fmt.Sprint("n", i), Labels: map[string]string{state.LabelControlPlane: ""}, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 98, 0, byte(100 + i)})},
+				})
+			}
+			b.reconcile(v)
+			if now := b.read(toldPath); now != before {
+				reloads, before = reloads+1, now
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		time.Sleep(reloadEvery)
+		synctest.Wait()
+		if conf := b.read(render.ConfigPath); !strings.Contains(conf, "10.98.0.149 ") || reloads > 12 {
+			t.Errorf("%d reloads, and the last one is of all nodes: %t", reloads, strings.Contains(conf, "10.98.0.149 "))
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// Root has used its inotify instances up: health is told by a reload.
+func TestADeafDaemonIsToldByAReload(t *testing.T) {
+	b := newBench(t, "")
+	b.reconcile(viewOf(3))
+	told := impostor(t, filepath.Join(b.Root, render.PIDFile))
+	v := viewOf(3)
+	v.Balancer = state.Fact[state.Balancer]{}
+	b.reconcile(v)
+	select {
+	case <-told:
+		t.Fatal("one that follows its files was told")
+	case <-time.After(100 * time.Millisecond):
+	}
+	b.deaf.Store(true)
+	v.Router = state.Known(state.Router{Healthy: true, Ready: true})
+	b.reconcile(v)
+	select {
+	case <-told:
+	case <-time.After(5 * time.Second):
+		t.Error("it was not told")
+	}
+}
+
+// impostor is a process by keepalived's name that ends when it is told to read
+// its configuration.
+func impostor(t *testing.T, pidFile string) <-chan struct{} {
+	t.Helper()
+	program, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "keepalived")
+	if err := os.WriteFile(path, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if err := os.MkdirAll(filepath.Dir(pidFile), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(pidFile, fmt.Appendln(nil, cmd.Process.Pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ended
+}

@@ -1,0 +1,315 @@
+package keepalived
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/keepalived"
+	render "github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Run watches keepalived and the hosts around until the context ends: it
+// removes the VIPs that a daemon leaves behind, ends one that hangs, believes a
+// change of health once it has lasted, and puts into the view which control
+// planes answer and who else claims a VIP.
+func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+	if err := os.MkdirAll(filepath.Dir(p.files.path(render.VRRPPIDFile)), 0o755); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.believe(ctx) })
+	group.Go(func() error { return p.guard(ctx) })
+	group.Go(func() error { return p.reach(ctx, update) })
+	if !p.NoFilter {
+		group.Go(func() error { return p.refilter(ctx) })
+	}
+	if !p.NoProbe {
+		group.Go(func() error { return p.strangers(ctx, update) })
+	}
+	return group.Wait()
+}
+
+// believe writes the track files again when a change of health has lasted.
+func (p *Piece) believe(ctx context.Context) error {
+	for ctx.Err() == nil {
+		pause := never
+		if at := p.dueAt(); !at.IsZero() {
+			pause = max(at.Sub(p.Now()), time.Millisecond)
+		}
+		if wait(ctx, p.wake, pause) {
+			p.again()
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// never is the pause where only an event is waited for.
+const never = 24 * time.Hour
+
+// dueAt is when something is to be done though nothing changes, zero if never.
+func (p *Piece) dueAt() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.due.IsZero() || (!p.later.IsZero() && p.later.Before(p.due)) {
+		return p.later
+	}
+	return p.due
+}
+
+// again does what was put off.
+func (p *Piece) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retell()
+	if p.later.IsZero() || p.Now().Before(p.later) {
+		return
+	}
+	told, err := p.configure()
+	if told != "" {
+		p.Logf("keepalived: %s", told)
+	}
+	if err != nil {
+		p.Logf("keepalived: %v", err) // the next reconciliation tries again
+	}
+}
+
+// retell writes the track files outside of a reconciliation. The caller holds
+// the lock.
+func (p *Piece) retell() {
+	told, err := p.track()
+	if told != "" {
+		p.Logf("keepalived: %s", told)
+	}
+	if err != nil {
+		p.Logf("keepalived: %v", err)
+	}
+}
+
+// refilter puts the filter back as soon as somebody takes it away. What goes
+// wrong is seen to by the next reconciliation.
+func (p *Piece) refilter(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := keepalived.WatchFilter(ctx, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			told, err := p.filter()
+			if told != "" {
+				p.Logf("keepalived: somebody removed the filter: %s", told)
+			}
+			if err != nil {
+				p.Logf("keepalived: %v", err)
+			}
+		})
+		if err != nil {
+			p.Logf("keepalived: %v", err)
+		}
+		_ = host.Sleep(ctx, guardEvery) // the loop looks at the context
+	}
+	return context.Cause(ctx)
+}
+
+// guardEvery is the pause between two looks for a daemon that is not there,
+// should the folder of its pid say nothing. deadParent is how long a parent may
+// take to start the one that speaks VRRP.
+const (
+	guardEvery = 2 * time.Second
+	deadParent = 15 * time.Second
+)
+
+// guard follows the process that speaks VRRP from one to the next.
+func (p *Piece) guard(ctx context.Context) error {
+	var events <-chan fsnotify.Event // nil where it cannot be had: then it is looked now and then
+	follow, err := fsnotify.NewWatcher()
+	if err == nil {
+		defer func() { _ = follow.Close() }()
+		events = follow.Events
+		err = follow.Add(filepath.Dir(p.files.path(render.VRRPPIDFile)))
+	}
+	if err != nil {
+		p.Logf("keepalived: follow its process: %v: raise fs.inotify.max_user_instances", err)
+	}
+	var gone time.Time
+	for ctx.Err() == nil {
+		d, found, runs, err := keepalived.ByPIDFile(p.files.path(render.VRRPPIDFile))
+		switch {
+		case err != nil:
+			p.Logf("keepalived: %v", err)
+		case runs:
+			p.attend(ctx, d)
+			gone = p.Now()
+			continue
+		case found:
+			p.sweep("crashed")
+			p.replace(gone)
+		}
+		wait(ctx, events, guardEvery)
+	}
+	return context.Cause(ctx)
+}
+
+// attend stays with a running daemon until it ends, and removes what it leaves.
+func (p *Piece) attend(ctx context.Context, d keepalived.Daemon) {
+	if err := d.Favour(); err != nil {
+		p.Logf("keepalived: %v", err)
+	}
+	p.deaf.Store(false)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.pulse(watching, d)
+	go p.hearing(watching, d)
+	if err := d.AwaitEnd(ctx); err != nil {
+		if ctx.Err() == nil {
+			p.Logf("keepalived: %v", err)
+			_ = host.Sleep(ctx, guardEvery) // then it is looked for anew
+		}
+		return
+	}
+	p.farewell(ctx)
+	if next, _, runs, err := keepalived.ByPIDFile(p.files.path(render.VRRPPIDFile)); err == nil && runs && next != d {
+		return // the next one removes them as it starts
+	}
+	p.sweep("ended")
+}
+
+// settled is how long a daemon may take to start.
+const settled = 3 * time.Second
+
+// hearing finds out whether a daemon follows its files, and reloads it for each
+// of their changes if not, the first time for what it may have missed.
+func (p *Piece) hearing(ctx context.Context, d keepalived.Daemon) {
+	if host.Sleep(ctx, settled) != nil {
+		return
+	}
+	follows, err := d.Follows()
+	if err != nil || follows || ctx.Err() != nil {
+		return
+	}
+	p.deaf.Store(true)
+	p.Logf("keepalived: the daemon cannot follow its files and is told by reloads: raise fs.inotify.max_user_instances")
+	if err := p.files.reload(); err != nil {
+		p.Logf("keepalived: %v", err)
+	}
+}
+
+// farewell tells the peers that a daemon that just ended holds nothing any more:
+// one that was killed could not. Only who still has a VIP was its holder; from
+// another host it would make the others doubt the one there is.
+func (p *Piece) farewell(ctx context.Context) {
+	held, err := keepalived.Held(p.vips())
+	if err != nil {
+		p.Logf("keepalived: %v", err)
+	}
+	for _, i := range p.instances() {
+		if !slices.Contains(held, i.VIP) {
+			continue
+		}
+		if err := keepalived.Farewell(ctx, i, render.AdvertInterval*100); err != nil {
+			p.Logf("keepalived: %v", err)
+		}
+	}
+}
+
+func (p *Piece) instances() []vrrp.Instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.verdict.Instances
+}
+
+// sweep takes off what no daemon holds.
+func (p *Piece) sweep(why string) {
+	removed, err := keepalived.Remove(p.vips())
+	if len(removed) > 0 {
+		p.Logf("keepalived: the daemon %s and left %v behind: removed", why, removed)
+	}
+	if err != nil {
+		p.Logf("keepalived: %v", err)
+	}
+}
+
+// replace ends a parent that does not start its child anew; kubelet then starts
+// the container.
+func (p *Piece) replace(gone time.Time) {
+	if gone.IsZero() || p.Now().Sub(gone) < deadParent {
+		return
+	}
+	if d, _, runs, err := keepalived.ByPIDFile(p.files.path(render.PIDFile)); err == nil && runs {
+		p.Logf("keepalived: no VRRP process for %s: ending its parent", deadParent)
+		if err := d.Kill(); err != nil {
+			p.Logf("keepalived: %v", err)
+		}
+	}
+}
+
+// pulse looks whether a daemon moves, and ends one that does not.
+func (p *Piece) pulse(ctx context.Context, d keepalived.Daemon) {
+	var seen vrrp.Pulse
+	for ctx.Err() == nil {
+		holder := p.holds()
+		if host.Sleep(ctx, vrrp.Every(holder)) != nil {
+			return
+		}
+		wants, err := d.Wants()
+		if err != nil {
+			return // it ended
+		}
+		if wants {
+			var excused bool
+			if seen, excused = seen.Want(p.Now()); excused {
+				continue
+			}
+		}
+		sleeps, err := d.Sleeps()
+		if err != nil {
+			return
+		}
+		var beat vrrp.Beat
+		seen, beat = seen.Look(sleeps, holder, p.Now())
+		if beat != vrrp.Alive {
+			p.treat(d, beat)
+		}
+		if beat == vrrp.Hung {
+			seen = vrrp.Pulse{} // its end takes a moment
+		}
+	}
+}
+
+// treat pokes a daemon or ends it.
+func (p *Piece) treat(d keepalived.Daemon, beat vrrp.Beat) {
+	var err error
+	if beat == vrrp.Hung {
+		p.Logf("keepalived: the daemon hangs: ending it")
+		err = d.Kill()
+	} else {
+		err = p.poke()
+	}
+	if err != nil {
+		p.Logf("keepalived: %v", err)
+	}
+}
+
+// poke writes a track file as it is, for which a live daemon wakes.
+func (p *Piece) poke() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range p.verdict.Instances {
+		if w, ok := p.said[string(i.Kind)]; ok {
+			return p.files.rewrite(string(i.Kind), w.Value)
+		}
+	}
+	return nil
+}
+
+func (p *Piece) holds() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return vrrp.Holds(p.view, vrrp.API) || vrrp.Holds(p.view, vrrp.Ingress)
+}

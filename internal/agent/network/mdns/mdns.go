@@ -1,0 +1,64 @@
+// Package mdns makes a host known to its neighbours, so that they find it by
+// its name while the API cannot tell them.
+package mdns
+
+import (
+	"context"
+	"fmt"
+
+	decide "github.com/holdfast/holdfast/internal/decide/names"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Publisher makes adverts known.
+type Publisher interface {
+	// Set makes an advert known in place of what was, and reports whether that
+	// is anything new.
+	Set(decide.Advert) (changed bool, err error)
+	// Close takes back what was made known.
+	Close() error
+}
+
+// Piece owns what the host says of itself.
+type Piece struct {
+	publisher Publisher
+	speaks    bool
+}
+
+// New returns the piece.
+func New(p Publisher) *Piece { return &Piece{publisher: p} }
+
+// Name implements network.Piece.
+func (p *Piece) Name() string { return "mdns" }
+
+// Reconcile implements network.Piece.
+func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
+	advert, ok := decide.DecideAdvert(view)
+	if !ok {
+		return p.silence()
+	}
+	p.speaks = true
+	changed, err := p.publisher.Set(advert)
+	if err != nil {
+		return "", fmt.Errorf("make %s known by multicast DNS: %w", advert.Host, err)
+	}
+	if !changed {
+		return "", nil
+	}
+	return fmt.Sprintf("makes %s known with %v", advert.Host, advert.Addresses), nil
+}
+
+func (p *Piece) silence() (string, error) {
+	if !p.speaks {
+		return "", nil
+	}
+	p.speaks = false
+	return "makes itself known no more", p.publisher.Close()
+}
+
+// Withdraw implements network.Piece: nobody answers for the host once the agent
+// is gone, so it says goodbye.
+func (p *Piece) Withdraw(context.Context) error {
+	_, err := p.silence()
+	return err
+}

@@ -1,0 +1,205 @@
+// Package metrics tells Prometheus how the network of a host is doing: who
+// holds a virtual IP first of all.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Address is where the agent serves its metrics: for whoever collects them on
+// this host, and nobody else.
+const Address = "127.0.0.1:29446"
+
+// Collector makes metrics of the board and of the pieces when it is asked.
+type Collector struct {
+	Agent *network.Agent
+
+	mu    sync.Mutex
+	held  map[netip.Addr]bool
+	moves map[netip.Addr]map[bool]int
+}
+
+var (
+	held      = describe("vip_held", "1 where this host holds the virtual IP.", "vip", "kind")
+	moves     = describe("vip_moves_total", "How often this host took (to=held) or gave up (to=released) the virtual IP since the agent started.", "vip", "to")
+	claimed   = describe("vip_claims", "1 for each machine that also answers for a held virtual IP, or uses this cluster's VRRP router id.", "vip", "router_id", "by")
+	mayHold   = describe("vip_may_hold", "0 where this host must hold no virtual IP, for lack of quorum; absent where that is not known.")
+	nodes     = describe("nodes", "Nodes of the cluster as this host knows them.")
+	stale     = describe("nodes_stale", "1 while the nodes are those of an earlier run.")
+	backends  = describe("api_backends", "API servers by whether the load balancer on this host sends requests to them.", "live")
+	redirect  = describe("api_redirected", "1 while the API's virtual IPs lead to the load balancer.")
+	localAPI  = describe("local_api_ready", "1 while this host's own API server is ready.")
+	localDNS  = describe("local_dns_answers", "1 while this host's own name server answers.")
+	upstreams = describe("dns_upstreams", "The site's name servers.")
+	runs      = describe("piece_runs_total", "Runs of a piece.", "piece")
+	failing   = describe("piece_failures", "Runs of a piece that failed, in a row until now.", "piece")
+	took      = describe("piece_last_run_seconds", "Duration of a piece's last run.", "piece")
+	changed   = describe("piece_last_change_timestamp_seconds", "When a piece last changed something.", "piece")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("holdfast_network_"+name, help, labels, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		held, moves, claimed, mayHold, nodes, stale, backends, redirect, localAPI, localDNS, upstreams, runs, failing, took, changed,
+	} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	view := c.Agent.Board.View()
+	c.vips(view, out)
+	gauge(out, nodes, float64(len(view.Nodes.Value)))
+	gauge(out, stale, number(view.Stale))
+	gauge(out, redirect, number(view.Redirected))
+	gauge(out, upstreams, float64(len(view.Upstreams)))
+	fact(out, mayHold, view.MayHold)
+	fact(out, localAPI, view.LocalAPI)
+	fact(out, localDNS, view.LocalDNS)
+	if view.Balancer.Known {
+		live := view.Balancer.Value.Live()
+		gauge(out, backends, float64(live), "true")
+		gauge(out, backends, float64(len(view.Balancer.Value.Backends)-live), "false")
+	}
+	for _, s := range c.Agent.States() {
+		out <- prometheus.MustNewConstMetric(runs, prometheus.CounterValue, float64(s.Runs), s.Name)
+		gauge(out, failing, float64(s.Failures), s.Name)
+		gauge(out, took, s.Took.Seconds(), s.Name)
+		if !s.ChangedAt.IsZero() {
+			gauge(out, changed, float64(s.ChangedAt.UnixMilli())/1000, s.Name)
+		}
+	}
+}
+
+func (c *Collector) vips(view state.NetworkView, out chan<- prometheus.Metric) {
+	now := heldNow(view)
+	for _, k := range []struct {
+		name string
+		vips []netip.Addr
+	}{{"api", view.Settings.APIVIPs}, {"ingress", view.Settings.IngressVIPs}} {
+		for _, vip := range k.vips {
+			gauge(out, held, number(now[vip]), vip.String(), k.name)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for vip, to := range c.moves {
+		out <- prometheus.MustNewConstMetric(moves, prometheus.CounterValue, float64(to[true]), vip.String(), "held")
+		out <- prometheus.MustNewConstMetric(moves, prometheus.CounterValue, float64(to[false]), vip.String(), "released")
+	}
+	for _, claim := range view.Claims {
+		vip, id := "", ""
+		if claim.VIP.IsValid() {
+			vip = claim.VIP.String()
+		}
+		if claim.RouterID != 0 {
+			id = strconv.Itoa(int(claim.RouterID))
+		}
+		gauge(out, claimed, 1, vip, id, claim.By)
+	}
+}
+
+func heldNow(view state.NetworkView) map[netip.Addr]bool {
+	out := map[netip.Addr]bool{}
+	for _, vip := range network.Held(view) {
+		out[vip] = true
+	}
+	return out
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func fact(out chan<- prometheus.Metric, d *prometheus.Desc, f state.Fact[bool]) {
+	if f.Known {
+		gauge(out, d, number(f.Value))
+	}
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Follow counts the moves of virtual IPs until the context ends.
+func (c *Collector) Follow(ctx context.Context) error {
+	changed := c.Agent.Board.Follow()
+	for {
+		c.count(c.Agent.Board.View())
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// count counts what is held now and was not, and the other way round. What is
+// held at the agent's start was taken before.
+func (c *Collector) count(view state.NetworkView) {
+	now := heldNow(view)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.moves == nil {
+		c.moves = map[netip.Addr]map[bool]int{}
+	}
+	for _, vip := range view.Settings.VIPs() {
+		if c.moves[vip] == nil {
+			c.moves[vip] = map[bool]int{}
+		}
+		if c.held != nil && c.held[vip] != now[vip] {
+			c.moves[vip][now[vip]]++
+		}
+	}
+	if len(view.Addresses) > 0 {
+		c.held = now
+	}
+}
+
+// Serve serves the metrics at an address until the context ends.
+func (c *Collector) Serve(ctx context.Context, address string) error {
+	registry := prometheus.NewRegistry()
+	for _, m := range []prometheus.Collector{
+		c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := registry.Register(m); err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
+}

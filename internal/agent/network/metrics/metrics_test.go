@@ -1,0 +1,98 @@
+package metrics
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+var vip = netip.MustParseAddr("10.98.0.5")
+
+func view(holds bool) state.NetworkView {
+	v := state.NetworkView{
+		Settings:  state.NetworkSettings{APIVIPs: []netip.Addr{vip}, IngressVIPs: []netip.Addr{netip.MustParseAddr("fd98::6")}},
+		Addresses: []state.HostAddress{{Interface: "eth0", Prefix: netip.MustParsePrefix("10.98.0.11/24")}},
+		Claims:    []state.VIPClaim{{VIP: vip, By: "02:00:00:00:00:99"}, {By: "10.98.0.200", RouterID: 77}},
+		MayHold:   state.Known(true),
+	}
+	if holds {
+		v.Addresses = append(v.Addresses, state.HostAddress{Interface: "eth0", Prefix: netip.PrefixFrom(vip, 32)})
+	}
+	return v
+}
+
+// gather returns the metrics as lines, without Go's own.
+func gather(t *testing.T, c *Collector) string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			out.WriteString(strings.TrimPrefix(f.GetName(), "holdfast_network_") + labels(m) + " ")
+			out.WriteString(strings.TrimRight(strings.TrimRight(formatted(m), "0"), ".") + "\n")
+		}
+	}
+	return out.String()
+}
+
+func labels(m *dto.Metric) string {
+	var out []string
+	for _, l := range m.GetLabel() {
+		out = append(out, l.GetName()+"="+l.GetValue())
+	}
+	return "{" + strings.Join(out, ",") + "}"
+}
+
+func formatted(m *dto.Metric) string {
+	v := m.GetGauge().GetValue() + m.GetCounter().GetValue()
+	return time.Duration(v * float64(time.Second)).String()
+}
+
+func TestTheMetricsSayWhoHoldsAndWhoElseClaims(t *testing.T) {
+	c := &Collector{Agent: &network.Agent{Board: network.NewBoard(view(true))}}
+	got := gather(t, c)
+	for _, want := range []string{
+		"vip_held{kind=api,vip=10.98.0.5} 1s", "vip_held{kind=ingress,vip=fd98::6} 0s",
+		"vip_claims{by=02:00:00:00:00:99,router_id=,vip=10.98.0.5} 1s", "vip_claims{by=10.98.0.200,router_id=77,vip=} 1s",
+		"vip_may_hold{} 1s",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "local_api_ready") {
+		t.Error("an unknown fact has a value")
+	}
+}
+
+func TestMovesAreCountedFromTheAgentsStartOn(t *testing.T) {
+	c := &Collector{Agent: &network.Agent{Board: network.NewBoard(view(true))}}
+	empty := view(true)
+	empty.Addresses = nil
+	for _, v := range []state.NetworkView{empty, view(true), view(true), view(false), view(true), view(false)} {
+		c.count(v)
+	}
+	if to := c.moves[vip]; to[true] != 1 || to[false] != 2 {
+		t.Errorf("%v", to)
+	}
+	got := gather(t, c)
+	for _, want := range []string{"vip_moves_total{to=held,vip=10.98.0.5} 1s", "vip_moves_total{to=released,vip=10.98.0.5} 2s"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// Package names keeps a host's own name server in step with its cluster: the
+// zone that it follows, its configuration, and the static pod that runs it.
+package names
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/names"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/render/coredns"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Options are what a piece needs besides the view.
+type Options struct {
+	// Root stands before every path; empty is the host itself.
+	Root string
+	// Zone is where the server finds the zone file, whose path on the host is
+	// below Root; empty is the same path.
+	Zone string
+	// Image is the full name of the image that holds CoreDNS.
+	Image string
+	// Reload makes a running server read its configuration again, and is no
+	// error where none runs. Nil sends it SIGUSR1.
+	Reload func() error
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// patience is how long a configuration with name servers to ask stays while
+// the view has none: the agent may only just have begun to look for them.
+const patience = 15 * time.Second
+
+// Piece owns the name server's files.
+type Piece struct {
+	opts Options
+	// begun is when the first view came.
+	begun time.Time
+	// reload is true while a running server may not know its configuration.
+	reload bool
+}
+
+// New returns the piece.
+func New(opts Options) *Piece {
+	if opts.Zone == "" {
+		opts.Zone = coredns.ZonePath
+	}
+	if opts.Reload == nil {
+		opts.Reload = func() error {
+			return host.SignalPIDFile(filepath.Join(opts.Root, coredns.PIDFile), syscall.SIGUSR1)
+		}
+	}
+	return &Piece{opts: opts}
+}
+
+// Name implements network.Piece.
+func (p *Piece) Name() string { return "names" }
+
+// Withdraw implements network.Piece: names are needed as long as the host runs.
+func (p *Piece) Withdraw(context.Context) error { return nil }
+
+// Reconcile implements network.Piece. The zone comes first, since a server
+// that starts reads it; a server that runs sees its change by itself.
+func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
+	if p.begun.IsZero() {
+		p.begun = p.opts.Now()
+	}
+	files, err := p.files(view)
+	if err != nil || len(files) == 0 {
+		return "", err
+	}
+	wrote, err := host.WriteFiles(p.opts.Root, files)
+	for _, path := range wrote {
+		p.reload = p.reload || path == p.path(coredns.ConfigPath)
+	}
+	if err != nil {
+		return changed(wrote), fmt.Errorf("write the name server's files: %w", err)
+	}
+	if p.reload {
+		if err := p.opts.Reload(); err != nil {
+			return changed(wrote), fmt.Errorf("reload the name server: %w", err)
+		}
+		p.reload = false
+	}
+	return changed(wrote), nil
+}
+
+func (p *Piece) path(file string) string { return filepath.Join(p.opts.Root, file) }
+
+// files returns what is to be on disk, none while the view is not enough to
+// tell: what is there stays then.
+func (p *Piece) files(view state.NetworkView) ([]state.File, error) {
+	zone, named := decide.Decide(view)
+	server, placed := decide.DecideServer(view)
+	wanted, err := p.wanted(view)
+	if err != nil || !wanted || !named || !placed {
+		return nil, err
+	}
+	var files []state.File
+	if keep, err := p.keepsZone(zone); err != nil {
+		return nil, err
+	} else if !keep {
+		files = append(files, state.File{Path: coredns.ZonePath, Data: coredns.Zone(zone)})
+	}
+	if keep, err := p.keepsConfig(server); err != nil {
+		return nil, err
+	} else if !keep {
+		conf, err := coredns.Config(server, p.opts.Zone)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, state.File{Path: coredns.ConfigPath, Data: conf})
+	}
+	pod, err := coredns.Pod(p.opts.Image)
+	if err != nil {
+		return nil, err
+	}
+	return append(files, state.File{Path: coredns.PodPath, Data: pod}), nil
+}
+
+// wanted reports whether the host has a name server of its own. One that it has
+// stays when the site takes its load balancer over: names of nodes are still
+// asked of it.
+func (p *Piece) wanted(view state.NetworkView) (bool, error) {
+	if decide.Ours(view) {
+		return true, nil
+	}
+	have, err := readIfThere(p.path(coredns.PodPath))
+	return len(have) > 0, err
+}
+
+// keepsZone reports whether the zone on disk is better than one without the
+// nodes: one that had them, when nobody knows them now.
+func (p *Piece) keepsZone(z decide.Zone) (bool, error) {
+	if z.Complete {
+		return false, nil
+	}
+	have, err := readIfThere(p.path(coredns.ZonePath))
+	return coredns.Complete(have), err
+}
+
+// keepsConfig reports whether the configuration on disk stays for a while yet,
+// since no name server of the site has been found so far.
+func (p *Piece) keepsConfig(s decide.Server) (bool, error) {
+	if len(s.Upstreams) > 0 || p.opts.Now().Sub(p.begun) >= patience {
+		return false, nil
+	}
+	have, err := readIfThere(p.path(coredns.ConfigPath))
+	return coredns.Forwards(have), err
+}
+
+func readIfThere(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// changed names the files that were written.
+func changed(paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	names := make([]string, len(paths))
+	for i, p := range paths {
+		names[i] = filepath.Base(p)
+	}
+	return "wrote " + strings.Join(names, ", ")
+}

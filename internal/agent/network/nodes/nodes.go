@@ -1,0 +1,121 @@
+// Package nodes is the source of who the cluster's nodes are: one watch of the
+// API, and the last whole list on the disk for a host that boots without one.
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Path is where a host keeps the last whole list of nodes.
+const Path = "/var/lib/holdfast/network/nodes.json"
+
+// Source is the source of NetworkView.Nodes and Stale.
+type Source struct {
+	Servers *kube.Servers
+	// Path is the file with the last whole list.
+	Path string
+	Logf func(format string, args ...any)
+
+	mu        sync.Mutex
+	last      []state.Node
+	listeners []func([]state.Node)
+}
+
+// Name implements network.Source.
+func (s *Source) Name() string { return "nodes" }
+
+// Listen has a function called with each whole list that the API gave, so that
+// a host needs one watch only. It is called before Run, and the function must
+// not block for long.
+func (s *Source) Listen(heard func([]state.Node)) { s.listeners = append(s.listeners, heard) }
+
+// Last returns the last whole list, nil before the first one.
+func (s *Source) Last() []state.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// Run implements network.Source.
+func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+	if stored := s.load(); len(stored) > 0 {
+		s.keep(stored)
+		update(func(v *state.NetworkView) { v.Nodes, v.Stale = state.Known(stored), true })
+	}
+	return kube.FollowNodes(ctx, s.Servers, s.Logf, func(list []state.Node) {
+		before := s.Last()
+		if len(list) == 0 && len(before) > 0 {
+			s.Logf("the API lists no node, which cannot be: going on with the %d known ones", len(before))
+			return
+		}
+		if differ(before, list) {
+			s.store(list)
+		}
+		s.keep(list)
+		update(func(v *state.NetworkView) { v.Nodes, v.Stale = state.Known(list), false })
+		for _, heard := range s.listeners {
+			heard(list)
+		}
+	})
+}
+
+func (s *Source) keep(list []state.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = list
+}
+
+// differ reports whether two lists differ in what is worth a write to the disk:
+// not in who is ready or what hosts hold, which a boot makes old anyway.
+func differ(a, b []state.Node) bool { return !reflect.DeepEqual(lasting(a), lasting(b)) }
+
+func lasting(list []state.Node) []state.Node {
+	out := slices.Clone(list)
+	for i, n := range list {
+		out[i].Ready, out[i].Annotations = false, nil
+		report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])
+		for _, p := range report.Value.Addresses {
+			out[i].Addresses = append(slices.Clone(out[i].Addresses), p.Addr())
+		}
+	}
+	return out
+}
+
+// load returns the list of an earlier run. A file that is not understood is as
+// good as none: the API has it all.
+func (s *Source) load() []state.Node {
+	data, err := os.ReadFile(s.Path)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.Logf("nodes of an earlier run: %v", err)
+		}
+		return nil
+	}
+	var list []state.Node
+	if err := json.Unmarshal(data, &list); err != nil {
+		s.Logf("nodes of an earlier run: %s: %v", s.Path, err)
+		return nil
+	}
+	return list
+}
+
+func (s *Source) store(list []state.Node) {
+	data, err := json.Marshal(list)
+	if err == nil {
+		err = host.WriteFileAtomic(s.Path, append(data, '\n'), state.DefaultFileMode)
+	}
+	if err != nil {
+		s.Logf("keep nodes for the next boot: %v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// rig runs a source on a directory against an API server that says lines one
+// after the other, each when the test sends it.
+type rig struct {
+	source *Source
+	lines  chan string
+	views  chan state.NetworkView
+	heard  chan int
+}
+
+func start(t *testing.T, dir string) *rig {
+	t.Helper()
+	r := &rig{lines: make(chan string), views: make(chan state.NetworkView, 10), heard: make(chan int, 10)}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for {
+			w.(http.Flusher).Flush()
+			select {
+			case <-req.Context().Done():
+				return
+			case l := <-r.lines:
+				_, _ = fmt.Fprintln(w, l)
+			}
+		}
+	}))
+	conf := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"x","cluster":{"server":"http://x"}}],"contexts":[{"name":"x","context":{"cluster":"x"}}],"current-context":"x"}`
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.source = &Source{
+		Servers: &kube.Servers{Kubeconfig: conf, Addresses: func() []string { return []string{api.URL} }},
+		Path:    filepath.Join(dir, "nodes.json"), Logf: t.Logf,
+	}
+	r.source.Listen(func(l []state.Node) { r.heard <- len(l) })
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	var view state.NetworkView
+	go func() {
+		defer close(done)
+		_ = r.source.Run(ctx, func(change func(*state.NetworkView)) { change(&view); r.views <- view })
+	}()
+	t.Cleanup(func() { stop(); <-done; api.Close() })
+	return r
+}
+
+func added(name, address string) string {
+	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":%q,"resourceVersion":"5"},"status":{"addresses":[{"type":"InternalIP","address":%q}]}}}`, name, address)
+}
+
+const end = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`
+
+func (r *rig) view(t *testing.T) state.NetworkView {
+	t.Helper()
+	select {
+	case v := <-r.views:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatal("the view does not change")
+		return state.NetworkView{}
+	}
+}
+
+func names(v state.NetworkView) string {
+	var out []string
+	for _, n := range v.Nodes.Value {
+		out = append(out, n.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestHardCase33_AHostBootsWithTheNodesOfItsLastRun(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, dir)
+	for _, l := range []string{added("cp-1", "10.98.0.11"), added("w-1", "fd98::31"), end} {
+		first.lines <- l
+	}
+	if v := first.view(t); !v.Nodes.Known || v.Stale || names(v) != "cp-1 w-1" {
+		t.Fatalf("%+v", v.Nodes)
+	}
+	if n := <-first.heard; n != 2 {
+		t.Errorf("a listener heard of %d nodes", n)
+	}
+	second := start(t, dir) // its API says nothing
+	v := second.view(t)
+	if !v.Stale || names(v) != "cp-1 w-1" || v.Nodes.Value[1].Addresses[0] != netip.MustParseAddr("fd98::31") {
+		t.Errorf("%+v", v)
+	}
+	if len(second.heard) != 0 {
+		t.Error("a listener is told of nodes that the API did not name")
+	}
+}
+
+func TestHardCase13_AnEmptyListIsNotBelieved(t *testing.T) {
+	r := start(t, t.TempDir())
+	r.lines <- added("cp-1", "10.98.0.11")
+	r.lines <- end
+	r.view(t)
+	r.lines <- `{"type":"DELETED","object":{"metadata":{"name":"cp-1","resourceVersion":"12"}}}`
+	r.lines <- added("cp-2", "10.98.0.12")
+	if v := r.view(t); names(v) != "cp-2" {
+		t.Errorf("%q", names(v))
+	}
+}
+
+func TestADamagedFileIsAsGoodAsNone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nodes.json"), []byte(`[{"Name":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, dir)
+	r.lines <- added("cp-1", "10.98.0.11")
+	r.lines <- end
+	if v := r.view(t); v.Stale || names(v) != "cp-1" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestAReadyNodeIsNoReasonToWrite(t *testing.T) {
+	a := []state.Node{{Name: "a", Ready: true}}
+	if differ(a, []state.Node{{Name: "a"}}) || !differ(a, []state.Node{{Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.1")}}}) {
+		t.Error("the wrong differences count")
+	}
+	if !a[0].Ready {
+		t.Error("the list itself was changed")
+	}
+}

@@ -1,0 +1,198 @@
+// Package redirect keeps the API port of the virtual IPs leading to this host's
+// load balancer while there is one that works.
+package redirect
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Look is the pause between two looks at the table while no event tells of it:
+// the safety net below the watch.
+const Look = 10 * time.Second
+
+// settle is the least time between two looks: somebody who removes the table
+// again and again shall not keep this host busy.
+const settle = 20 * time.Millisecond
+
+// rewatch is the pause before a watch that failed is begun anew.
+const rewatch = time.Second
+
+// Table is the table that leads there: redirect.Table.
+type Table interface {
+	// Set makes the table what the redirect says and reports whether it was not.
+	Set(r apilb.Redirect) (changed bool, err error)
+	// Matches reports whether the table is what the redirect says.
+	Matches(r apilb.Redirect) (bool, error)
+	// Watch calls changed whenever somebody has touched the table.
+	Watch(ctx context.Context, changed func()) error
+}
+
+// Piece is the one writer of the table. It is a source too: it watches the table,
+// mends it as soon as somebody else has touched it, and says in the view whether
+// it leads anywhere. It mends by itself, since a table that was flushed and is
+// back in a few milliseconds must not move a virtual IP.
+type Piece struct {
+	table Table
+	now   func() time.Time
+	// poke wakes Run when the view or the memory changed.
+	poke chan struct{}
+
+	mu     sync.Mutex
+	view   state.NetworkView
+	memory apilb.Memory
+	// known is false until a view was seen.
+	known bool
+	// leads is whether the table is as wanted and leads somewhere.
+	leads bool
+	// said is the last table in words, mended what was done since the last
+	// Reconcile, which tells it.
+	said   string
+	mended []string
+}
+
+// New makes the piece.
+func New(table Table, now func() time.Time) *Piece {
+	return &Piece{table: table, now: now, poke: make(chan struct{}, 1)}
+}
+
+// Name is for people.
+func (*Piece) Name() string { return "redirect" }
+
+// Withdraw leaves the table: haproxy goes on without the agent. Should haproxy
+// then end too, kubelet starts it again.
+func (*Piece) Withdraw(context.Context) error { return nil }
+
+// Reconcile makes the table what the view says.
+func (p *Piece) Reconcile(_ context.Context, v state.NetworkView) (string, error) {
+	p.mu.Lock()
+	p.view, p.known = v, true
+	p.mu.Unlock()
+	_, err := p.mend()
+	p.wake()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said := strings.Join(p.mended, "; ")
+	p.mended = nil
+	return said, err
+}
+
+// mend decides, compares and writes. It returns when it has to be done again
+// though nothing changes, zero for never.
+func (p *Piece) mend() (time.Time, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known {
+		return time.Time{}, nil
+	}
+	want, memory, again := apilb.Next(p.memory, p.view, p.now())
+	p.memory = memory
+	if !want.Known {
+		left, err := p.leftOn()
+		if err == nil {
+			p.leads = left
+		}
+		return again, err
+	}
+	wrote, err := p.table.Set(want.Value)
+	if err != nil {
+		// What is there is not known: neither lost nor won, unless it should not be.
+		p.leads = p.leads && len(want.Value.VIPs) > 0
+		return again, err
+	}
+	p.leads = len(want.Value.VIPs) > 0
+	said := describe(want.Value)
+	if said == p.said {
+		said += ", which somebody had changed"
+	}
+	if wrote && (len(p.mended) == 0 || p.mended[len(p.mended)-1] != said) {
+		p.mended = append(p.mended, said)
+	}
+	p.said = describe(want.Value)
+	return again, nil
+}
+
+// leftOn reports whether an earlier run of the agent left the table leading to
+// haproxy, while this one does not know yet.
+func (p *Piece) leftOn() (bool, error) {
+	vips := p.view.Settings.APIVIPs
+	if len(vips) == 0 {
+		return false, nil
+	}
+	return p.table.Matches(apilb.To(vips))
+}
+
+func describe(r apilb.Redirect) string {
+	var vips []string
+	for _, a := range r.VIPs {
+		vips = append(vips, netip.AddrPortFrom(a, apilb.ServerPort).String())
+	}
+	switch {
+	case !r.Table:
+		return "removed"
+	case len(vips) == 0:
+		return "nothing leads to haproxy"
+	default:
+		return fmt.Sprintf("%s to :%d", strings.Join(vips, ", "), apilb.BalancerPort)
+	}
+}
+
+func (p *Piece) wake() {
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Run mends the table whenever it was touched, and decides again when the
+// decision asked for it, until the context ends.
+func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() {
+		for ctx.Err() == nil {
+			_ = p.table.Watch(ctx, p.wake) // without it the safety net is left
+			_ = host.Sleep(ctx, rewatch)
+		}
+	})
+	told := false
+	for ctx.Err() == nil {
+		again, _ := p.mend() // its error is that of the next Reconcile too
+		if leads := p.isLeading(); leads != told {
+			told = leads
+			update(func(v *state.NetworkView) { v.Redirected = leads })
+		}
+		_ = host.Sleep(ctx, settle)
+		p.await(ctx, again)
+	}
+	return nil
+}
+
+func (p *Piece) isLeading() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leads
+}
+
+// await waits for a poke, the time again, or the safety net.
+func (p *Piece) await(ctx context.Context, again time.Time) {
+	pause := Look
+	if !again.IsZero() {
+		pause = min(pause, max(again.Sub(p.now()), time.Millisecond))
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-p.poke:
+	}
+}

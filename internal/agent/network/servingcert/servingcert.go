@@ -1,0 +1,261 @@
+// Package servingcert keeps the certificate of a control plane's API server
+// good for every API VIP, also for one that is added to a running cluster.
+//
+// kube-apiserver follows the files of its certificate and takes a new one for
+// new connections by itself (k8s.io/apiserver v0.36,
+// dynamiccertificates/dynamic_serving_content.go): nothing is restarted. The
+// key stays and only the certificate's file is replaced, in one rename, so that
+// there is no moment in which they do not belong together; kubeadm would make a
+// new key. What kubeadm renews later keeps the addresses: it takes them from
+// the certificate that is there.
+package servingcert
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/keys"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Where things are on a control plane.
+const (
+	// Folder holds kubeadm's certificates.
+	Folder = "/etc/kubernetes/pki"
+	// Endpoint is the host's own API server.
+	Endpoint = "127.0.0.1:6443"
+	// RecordPath remembers which VIPs the certificate was ever made good for, so
+	// that those that are gone can be taken out again.
+	RecordPath = "/var/lib/holdfast/network/certificate-vips.json"
+)
+
+// The times of a renewal.
+const (
+	// patience is how long the others before this host are waited for: one whose
+	// agent does not run must not hold up the rest.
+	patience = 15 * time.Second
+	// takesUp is how long an API server may take to show a new certificate. It
+	// follows the file, and looks once a minute where that fails.
+	takesUp = 5 * time.Second
+	// dialLimit bounds one look at the API server.
+	dialLimit = 2 * time.Second
+	// lookEvery is how long the last look counts.
+	lookEvery = 20 * time.Second
+)
+
+// Options are where the piece works.
+type Options struct {
+	// Folder, Endpoint and Record are those above where they are empty.
+	Folder, Endpoint, Record string
+	Now                      func() time.Time
+}
+
+// Piece is the certificate of one API server. It is a network.Piece.
+type Piece struct {
+	Options
+	// since is when it was first seen that the certificate has to be another.
+	since time.Time
+	// looked is when the API server was last seen to show the right one.
+	looked time.Time
+
+	mu     sync.Mutex
+	served []netip.Addr
+}
+
+// New returns the piece.
+func New(o Options) *Piece {
+	set := func(field *string, otherwise string) {
+		if *field == "" {
+			*field = otherwise
+		}
+	}
+	set(&o.Folder, Folder)
+	set(&o.Endpoint, Endpoint)
+	set(&o.Record, RecordPath)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Piece{Options: o}
+}
+
+// Name implements network.Piece.
+func (p *Piece) Name() string { return "serving-certificate" }
+
+// Withdraw implements network.Piece: the certificate outlives the agent.
+func (p *Piece) Withdraw(context.Context) error { return nil }
+
+// Served returns the addresses that the API server's certificate is for, as it
+// shows it; while it does not run, as it will.
+func (p *Piece) Served() []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.served
+}
+
+// Reconcile implements network.Piece.
+func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
+	if !view.Settings.ManagedVIPs || !view.Role.ControlPlane() || len(view.Settings.APIVIPs) == 0 {
+		return "", nil
+	}
+	old, err := os.ReadFile(p.file("apiserver.crt"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil // this host has not joined yet
+	}
+	if err != nil {
+		return "", err
+	}
+	have, err := keys.Addresses(string(old))
+	if err != nil {
+		return "", fmt.Errorf("certificate %s: %w", p.file("apiserver.crt"), err)
+	}
+	want := p.wanted(have, view)
+	if !slices.Equal(want, have) {
+		if err := p.mine(view); err != nil {
+			return "", err
+		}
+		if err := p.renew(string(old), want); err != nil {
+			return "", err
+		}
+		changed = fmt.Sprintf("the API server's certificate is for %v now", view.Settings.APIVIPs)
+	}
+	p.since = time.Time{}
+	return changed, errors.Join(p.remember(view.Settings.APIVIPs), p.look(ctx, want))
+}
+
+func (p *Piece) file(name string) string { return filepath.Join(p.Folder, name) }
+
+// wanted are the addresses that the certificate is to be for: those it has,
+// without VIPs that are gone, and the VIPs that it lacks.
+func (p *Piece) wanted(have []netip.Addr, view state.NetworkView) []netip.Addr {
+	wanted := slices.DeleteFunc(slices.Clone(have), func(a netip.Addr) bool {
+		return slices.Contains(p.recorded(), a) && !slices.Contains(view.Settings.APIVIPs, a) && !slices.Contains(view.Host.Addresses, a)
+	})
+	for _, vip := range view.Settings.APIVIPs {
+		if !slices.Contains(wanted, vip) {
+			wanted = append(wanted, vip)
+		}
+	}
+	return wanted
+}
+
+// mine is nil when it is this host's turn: one API server at a time takes a new
+// certificate, so that whatever is wrong with it meets one of them only.
+func (p *Piece) mine(view state.NetworkView) error {
+	now := p.Now()
+	if p.since.IsZero() {
+		p.since = now
+	}
+	before := vips.Turn(view.Host.NodeName, view.Settings.APIVIPs, view.Nodes.Value)
+	if before == "" || now.Sub(p.since) >= patience || now.Before(p.since) {
+		return nil
+	}
+	return fmt.Errorf("the API server's certificate waits for that of %s", before)
+}
+
+func (p *Piece) renew(old string, want []netip.Addr) error {
+	var texts []string
+	for _, name := range []string{"apiserver.key", "ca.crt", "ca.key"} {
+		data, err := os.ReadFile(p.file(name))
+		if err != nil {
+			return fmt.Errorf("renew the API server's certificate: %w", err)
+		}
+		texts = append(texts, string(data))
+	}
+	fresh, err := keys.Reissue(old, texts[0], texts[1], texts[2], want, p.Now())
+	if err != nil {
+		return fmt.Errorf("renew the API server's certificate: %w", err)
+	}
+	return host.WriteFileAtomic(p.file("apiserver.crt"), []byte(fresh), state.DefaultFileMode)
+}
+
+// look waits until the API server shows the certificate that is there.
+func (p *Piece) look(ctx context.Context, want []netip.Addr) error {
+	if slices.Equal(p.Served(), want) && p.Now().Sub(p.looked).Abs() < lookEvery {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, takesUp)
+	defer stop()
+	for {
+		served, err := p.shown(ctx)
+		if err != nil {
+			served = want // one that does not run reads the file when it starts
+		}
+		p.set(served)
+		if slices.Equal(served, want) {
+			p.looked = p.Now()
+			return nil
+		}
+		if host.Sleep(ctx, 50*time.Millisecond) != nil {
+			return fmt.Errorf("the API server at %s still shows a certificate for %v, and the file is for %v", p.Endpoint, served, want)
+		}
+	}
+}
+
+func (p *Piece) set(served []netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.served = served
+}
+
+// shown returns the addresses of the certificate that the API server shows.
+func (p *Piece) shown(ctx context.Context) ([]netip.Addr, error) {
+	ctx, stop := context.WithTimeout(ctx, dialLimit)
+	defer stop()
+	var out []netip.Addr
+	dialer := &tls.Dialer{Config: &tls.Config{
+		InsecureSkipVerify: true, //nolint:gosec // it is read, not trusted
+		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+			leaf, err := x509.ParseCertificate(raw[0])
+			if err != nil {
+				return err
+			}
+			for _, ip := range leaf.IPAddresses {
+				if a, ok := netip.AddrFromSlice(ip); ok && !slices.Contains(out, a.Unmap()) {
+					out = append(out, a.Unmap())
+				}
+			}
+			return nil
+		},
+	}}
+	conn, err := dialer.DialContext(ctx, "tcp", p.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return out, conn.Close()
+}
+
+// recorded are the VIPs that the certificate was made good for.
+func (p *Piece) recorded() []netip.Addr {
+	data, err := os.ReadFile(p.Record)
+	if err != nil {
+		return nil // then an address too many stays in the certificate
+	}
+	var out []netip.Addr
+	_ = json.Unmarshal(data, &out) // likewise
+	return out
+}
+
+// remember keeps the VIPs of now.
+func (p *Piece) remember(now []netip.Addr) error {
+	if slices.Equal(p.recorded(), now) {
+		return nil
+	}
+	data, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(p.Record, append(data, '\n'), state.DefaultFileMode)
+}

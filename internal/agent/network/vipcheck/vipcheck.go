@@ -1,0 +1,212 @@
+// Package vipcheck is what a host tells the cluster about virtual IPs, in
+// annotations of its own node: which it is set up for and which it holds, and
+// who on its networks answers for an address that somebody asks about.
+package vipcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// The times of a report.
+const (
+	// settling is how long the other pieces are waited for before a report says
+	// what keeps them.
+	settling = 10 * time.Second
+	// passing is how long a piece may fail that is not to be told of.
+	passing = 3 * time.Second
+	// settleEvery is the pause between two looks at them.
+	settleEvery = 50 * time.Millisecond
+)
+
+// Options are what the piece works with.
+type Options struct {
+	// Annotate gives this host's node annotations, and takes those from it
+	// whose value is nil.
+	Annotate func(ctx context.Context, node string, values map[string]*string) error
+	// Holders finds out who answers for addresses on the network of an
+	// interface.
+	Holders func(ctx context.Context, iface string, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error)
+	// Certificate returns the addresses that the host's API server's certificate
+	// is for; nil on a worker.
+	Certificate func() []netip.Addr
+	// Pieces returns how the pieces of this host are doing; nil if nobody says.
+	Pieces func() []network.PieceState
+	// Settling is settling where it is zero.
+	Settling time.Duration
+}
+
+// Piece tells the cluster about this host. It is a network.Piece.
+type Piece struct{ Options }
+
+// concerned are the pieces without which a host does not have its VIPs, by
+// name. Trouble of others is not that of a change of VIPs.
+var concerned = []string{"keepalived", "haproxy", "redirect", "names", "serving-certificate"}
+
+// New returns the piece.
+func New(o Options) *Piece {
+	if o.Settling == 0 {
+		o.Settling = settling
+	}
+	return &Piece{o}
+}
+
+// Name implements network.Piece.
+func (p *Piece) Name() string { return "vip-report" }
+
+// Withdraw implements network.Piece: the report is what the host does without
+// its agent, too.
+func (p *Piece) Withdraw(context.Context) error { return nil }
+
+// Reconcile implements network.Piece. It writes nothing where the node says
+// all of it already.
+func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
+	self, there := view.Self()
+	if !there || view.Stale {
+		return "", nil // there is no API to tell, or it does not know this host
+	}
+	answers, err := p.answer(ctx, view, self)
+	report, failed := p.report(ctx, view, self)
+	return strings.Trim(answers+"; "+report, "; "), errors.Join(err, failed)
+}
+
+// report gives the node the host's report, if it is another than it has.
+func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.Node) (changed string, err error) {
+	text := self.Annotations[state.AnnotationVIPs]
+	before := state.ParseAnnotation[state.VIPReport](text)
+	trouble := p.settle(ctx, view.Settings.VIPs(), before)
+	var certificate []netip.Addr
+	if p.Certificate != nil {
+		certificate = p.Certificate()
+	}
+	now := vips.ReportOf(view, before.Value, certificate, trouble)
+	told := state.FormatAnnotation(now)
+	if told != text {
+		if err := p.Annotate(ctx, self.Name, map[string]*string{state.AnnotationVIPs: &told}); err != nil {
+			return "", err
+		}
+	}
+	if told == text || before.Known && slices.Equal(before.Value.VIPs, now.VIPs) {
+		return "", nil // who holds what changes with each move of a VIP: that is not worth a line
+	}
+	return fmt.Sprintf("told the cluster that this host has %v", now.VIPs), nil
+}
+
+// settle waits until each other piece has made the VIPs true and works, and
+// says which have not. VIPs that are new to this host are waited for longer.
+func (p *Piece) settle(ctx context.Context, wanted []netip.Addr, before state.Fact[state.VIPReport]) string {
+	if p.Pieces == nil {
+		return ""
+	}
+	limit := p.Settling
+	if before.Known && slices.Equal(before.Value.VIPs, wanted) {
+		limit = min(limit, passing)
+	}
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	for {
+		trouble := behind(wanted, p.Pieces())
+		if trouble == "" && p.Certificate != nil && len(wanted) > 0 && len(p.Certificate()) == 0 {
+			trouble = "the API server's certificate was not looked at yet" // the agent has just begun
+		}
+		if trouble == "" || host.Sleep(ctx, settleEvery) != nil {
+			return trouble
+		}
+	}
+}
+
+// behind names the pieces that fail, or have not run yet with some VIPs.
+func behind(wanted []netip.Addr, now []network.PieceState) string {
+	var out []string
+	for _, piece := range now {
+		switch {
+		case !slices.Contains(concerned, piece.Name):
+		case piece.Error != "":
+			out = append(out, piece.Name+": "+piece.Error)
+		case !slices.Equal(piece.VIPs, wanted):
+			out = append(out, piece.Name+" is not done yet")
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// answer gives the node the answers to open questions, and takes back those
+// that nobody wants any more.
+func (p *Piece) answer(ctx context.Context, view state.NetworkView, self state.Node) (changed string, err error) {
+	questions, obsolete := vips.Open(self.Annotations)
+	values := map[string]*string{}
+	for _, name := range obsolete {
+		values[name] = nil
+	}
+	var words []string
+	var errs []error
+	for _, q := range questions {
+		answer, err := p.look(ctx, view, q.Probe)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		text := state.FormatAnnotation(answer)
+		values[state.AnnotationVIPAnswer+q.Asker] = &text
+		words = append(words, fmt.Sprintf("looked who answers for %v: free %v, held %v", q.Probe.Addresses, answer.Free, answer.Held))
+	}
+	if len(values) > 0 {
+		if err := p.Annotate(ctx, self.Name, values); err != nil {
+			return "", errors.Join(append(errs, err)...)
+		}
+	}
+	return strings.Join(words, "; "), errors.Join(errs...)
+}
+
+// look finds out who answers for the addresses of a question.
+func (p *Piece) look(ctx context.Context, view state.NetworkView, q state.VIPProbe) (state.VIPAnswer, error) {
+	out := state.VIPAnswer{ID: q.ID, Held: map[netip.Addr]string{}, Unknown: map[netip.Addr]string{}}
+	byInterface := map[string][]netip.Addr{}
+	for _, a := range q.Addresses {
+		if i := slices.IndexFunc(view.Addresses, func(own state.HostAddress) bool { return own.Prefix.Addr() == a }); i >= 0 {
+			out.Held[a] = view.Host.NodeName + " itself, on " + view.Addresses[i].Interface
+			continue
+		}
+		iface := vips.Through(a, view.Addresses, view.Routes)
+		if iface == "" {
+			out.Unknown[a] = "this host has no address in a network with it"
+			continue
+		}
+		byInterface[iface] = append(byInterface[iface], a)
+	}
+	var errs []error
+	for iface, addresses := range byInterface {
+		found, err := p.Holders(ctx, iface, addresses)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("look who answers on %s: %w", iface, err))
+		}
+		sort(&out, addresses, found, err)
+	}
+	slices.SortFunc(out.Free, netip.Addr.Compare)
+	return out, errors.Join(errs...)
+}
+
+// sort puts what was found on one interface into the answer. What could not be
+// asked is unknown, never free.
+func sort(out *state.VIPAnswer, asked []netip.Addr, found map[netip.Addr]net.HardwareAddr, err error) {
+	for _, a := range asked {
+		switch hardware, held := found[a]; {
+		case held:
+			out.Held[a] = hardware.String()
+		case err != nil:
+			out.Unknown[a] = err.Error()
+		default:
+			out.Free = append(out.Free, a)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+// Package pacemakerstatus keeps the status of the PacemakerCluster: on each of
+// two control planes it looks at Pacemaker whenever something happens there,
+// keeps what it saw on the host, and on the one whose turn it is writes it to
+// the API. What is written decides decide/pacemakerstatus.
+package pacemakerstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+
+	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// Options are what the collector of a host works with.
+type Options struct {
+	Site *site.Site
+	Log  io.Writer
+	Now  func() time.Time
+}
+
+// How soon the cluster is looked at: several events are one, an event may come
+// before what it tells of, and what failed is tried again.
+const (
+	debounce = 150 * time.Millisecond
+	apart    = 400 * time.Millisecond // between two looks
+	after    = time.Second
+	retry    = 500 * time.Millisecond
+	slowly   = 5 * time.Second
+	unready  = 10 * time.Second // there is nothing to write to yet
+	resync   = decide.Heartbeat
+)
+
+// Collector keeps the status. Its metrics may be asked for at any time.
+type Collector struct {
+	Options
+	host   func() (string, error)
+	look   func(ctx context.Context, host string) decide.Input
+	watch  func(ctx context.Context, wake func())
+	api    access
+	files  files
+	told   map[string]bool
+	pubbed publication
+	wake   chan struct{}
+	said   string
+
+	mu      sync.Mutex
+	current decide.Report
+	input   decide.Input
+}
+
+// New returns the collector of this host. It does nothing before Run.
+func New(o Options) *Collector {
+	c := &Collector{
+		Options: o, host: ownName, files: files{live: decide.LivePath, kept: decide.KeptPath},
+		told: map[string]bool{}, wake: make(chan struct{}, 1),
+	}
+	eyes := &eyes{logf: c.logf}
+	c.look, c.watch, c.api = eyes.look, eyes.watch, accessOf(o.Site, eyes.peers)
+	return c
+}
+
+// Run works until the context ends. On a host that is not one of two control
+// planes it only waits for that.
+func (c *Collector) Run(ctx context.Context) error {
+	if c.Site != nil && (!c.Site.Role.ControlPlane() || !c.Site.Topology().Fencing) {
+		<-ctx.Done()
+		return nil
+	}
+	name, err := c.host()
+	if err != nil {
+		return fmt.Errorf("name of this host: %w", err)
+	}
+	c.pubbed.moved = c.Now()
+	c.set(c.files.read(name), decide.Input{Host: name})
+	go c.watch(ctx, c.Wake)
+	c.loop(ctx, name)
+	return nil
+}
+
+// Wake has the cluster looked at soon. It never blocks.
+func (c *Collector) Wake() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Collector) loop(ctx context.Context, name string) {
+	pause := retry
+	for next := time.Duration(0); c.wait(ctx, next); {
+		began := c.Now()
+		changed, err := c.step(ctx, name)
+		c.complain(err)
+		switch {
+		case isNoAccess(err):
+			next = unready
+		case err != nil:
+			next, pause = pause, min(2*pause, slowly)
+		case changed:
+			next, pause = after, retry
+		default:
+			next, pause = resync, retry
+		}
+		next = max(next, apart-c.Now().Sub(began))
+	}
+}
+
+// wait waits for an event or for a time, and reports whether the context goes
+// on. What follows an event within a moment is waited for.
+func (c *Collector) wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-c.wake:
+	}
+	timer.Reset(debounce)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	}
+	select {
+	case <-c.wake:
+	default:
+	}
+	return true
+}
+
+// step looks once, keeps what it saw, and writes it where that is this host's
+// turn. changed is whether anything is different.
+func (c *Collector) step(ctx context.Context, name string) (changed bool, err error) {
+	in := c.look(ctx, name)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	before := c.Report()
+	now := c.Now()
+	r := decide.Report{Host: name, At: now, Published: before.Published, Status: decide.Timed(decide.Status(in), &before.Status, now)}
+	changed = !decide.Same(r.Status, before.Status)
+	r.Writes, r.Why = decide.Writes(in, now.Sub(c.pubbed.moved))
+	c.set(r, in)
+	keepErr := c.files.write(r, changed)
+	err = c.publish(ctx, in, &r)
+	if err != nil {
+		r.API = err.Error()
+	}
+	c.set(r, in)
+	if keepErr == nil {
+		keepErr = c.files.write(r, false)
+	}
+	if err == nil {
+		err = keepErr
+	}
+	return changed, err
+}
+
+// Report returns what this host knows now.
+func (c *Collector) Report() decide.Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current
+}
+
+func (c *Collector) set(r decide.Report, in decide.Input) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current, c.input = r, in
+}
+
+// seen returns what the last look saw, with what was made of it.
+func (c *Collector) seen() (decide.Report, decide.Input) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current, c.input
+}
+
+// complain logs an error once, until another or none follows.
+func (c *Collector) complain(err error) {
+	text := ""
+	if err != nil && !isNoAccess(err) && !errors.Is(err, context.Canceled) {
+		text = err.Error()
+	}
+	if text != "" && text != c.said {
+		c.logf("%s", text)
+	}
+	c.said = text
+}
+
+func (c *Collector) logf(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.Log, "pacemaker status: "+format+"\n", args...)
+}
+
+// publication is what is known of the object in the API.
+type publication struct {
+	// object is nil where it was not read, or has changed since.
+	object *etcdv1.PacemakerCluster
+	// at is the time that its status names; moved is when another host was last
+	// seen to change it, by this host's clock.
+	at, moved time.Time
+	// read and wrote are when this host did.
+	read, wrote time.Time
+}

@@ -1,0 +1,360 @@
+package pacemakerstatus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// fakeAPI is an API with one object.
+type fakeAPI struct {
+	mu      sync.Mutex
+	object  *etcdv1.PacemakerCluster
+	version int
+	writes  []string // by whom: "cp-1 status", "cp-1 beat"
+	events  map[string]int
+	down    error
+}
+
+type asHost struct {
+	*fakeAPI
+	host string
+}
+
+func (a asHost) PacemakerCluster(context.Context) (*etcdv1.PacemakerCluster, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.down != nil || a.object == nil {
+		return nil, a.down
+	}
+	return a.object.DeepCopy(), nil
+}
+
+func (a asHost) WritePacemakerStatus(_ context.Context, version string, status json.RawMessage) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	gr := schema.GroupResource{Resource: "pacemakerclusters"}
+	switch {
+	case a.down != nil:
+		return "", a.down
+	case a.object == nil:
+		return "", apierrors.NewNotFound(gr, "cluster")
+	case version != a.object.ResourceVersion:
+		return "", apierrors.NewConflict(gr, "cluster", errors.New("another version"))
+	}
+	before := a.object.Status.LastUpdated
+	if err := json.Unmarshal(status, &a.object.Status); err != nil {
+		return "", err
+	}
+	if a.object.Status.LastUpdated.Before(&before) {
+		return "", apierrors.NewBadRequest("lastUpdated may not be set to an earlier timestamp")
+	}
+	a.version++
+	a.object.ResourceVersion = string(rune('a' + a.version))
+	what := " beat"
+	if strings.Contains(string(status), "conditions") {
+		what = " status"
+	}
+	a.writes = append(a.writes, a.host+what)
+	return a.object.ResourceVersion, nil
+}
+
+func (a asHost) CreateEvent(_ context.Context, e *corev1.Event) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.down != nil {
+		return a.down
+	}
+	a.events[e.Name]++
+	return nil
+}
+
+func (a *fakeAPI) take() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := a.writes
+	a.writes = nil
+	return out
+}
+
+func newAPI() *fakeAPI {
+	return &fakeAPI{object: &etcdv1.PacemakerCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster", ResourceVersion: "0"}}, events: map[string]int{}}
+}
+
+// cluster is two hosts that see one recorded state.
+type cluster struct {
+	t       *testing.T
+	api     *fakeAPI
+	mu      sync.Mutex
+	name    string
+	known   map[string]decide.Input
+	members []string
+	through access // where it is not the API above
+	host    map[string]*Collector
+	stop    map[string]context.CancelFunc
+}
+
+func newCluster(t *testing.T) *cluster {
+	return &cluster{t: t, api: newAPI(), name: "healthy", known: map[string]decide.Input{}, members: []string{"cp-1", "cp-2"}, host: map[string]*Collector{}, stop: map[string]context.CancelFunc{}}
+}
+
+func (c *cluster) see(name string, members ...string) {
+	c.mu.Lock()
+	c.name, c.members = name, members
+	c.mu.Unlock()
+	for _, h := range c.host {
+		h.Wake()
+	}
+}
+
+func (c *cluster) look(_ context.Context, host string) decide.Input {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in, known := c.known[c.name]
+	if !known {
+		in = c.read(filepath.Join("../../../test/corpus/pacemaker/cases", c.name, "cp-1"))
+		c.known[c.name] = in
+	}
+	in.Host, in.Membership = host, state.Known(state.Membership{Members: c.members, Quorate: true})
+	return in
+}
+
+func (c *cluster) read(dir string) decide.Input {
+	text, err := os.ReadFile(filepath.Join(dir, "crm_mon.xml"))
+	if err != nil {
+		c.t.Error(err)
+	}
+	in := decide.Input{Corosync: readCorosync(filepath.Join(dir, "corosync.conf"))}
+	parsed, err := decide.Parse(text, time.UTC)
+	if err != nil {
+		in.Trouble = err.Error()
+		return in
+	}
+	in.Cluster = state.Known(parsed)
+	return in
+}
+
+// start starts the collector of a host, with files in a folder.
+func (c *cluster) start(host, dir string) {
+	n := New(Options{Log: io.Discard, Now: time.Now})
+	n.host = func() (string, error) { return host, nil }
+	n.look = c.look
+	n.watch = func(ctx context.Context, _ func()) { <-ctx.Done() }
+	n.api = func(ctx context.Context, do func(context.Context, api) error) error {
+		return do(ctx, asHost{c.api, host})
+	}
+	if c.through != nil {
+		n.api = c.through
+	}
+	n.files = files{filepath.Join(dir, host+".live"), filepath.Join(dir, host+".kept")}
+	ctx, stop := context.WithCancel(c.t.Context())
+	c.host[host], c.stop[host] = n, stop
+	go func() { _ = n.Run(ctx) }()
+}
+
+func (c *cluster) online(name string) metav1.Condition {
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	if c.api.object.Status.Nodes == nil {
+		return metav1.Condition{}
+	}
+	for _, n := range *c.api.object.Status.Nodes {
+		for _, cond := range n.Conditions {
+			if n.NodeName == name && cond.Type == "Online" {
+				return cond
+			}
+		}
+	}
+	return metav1.Condition{}
+}
+
+func TestTwoCollectorsDoNotFightAndWriteOnlySignsOfLife(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.start("cp-1", dir)
+		c.start("cp-2", dir)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		writes := c.api.take()
+		if len(writes) < 18 || len(writes) > 22 || writes[0] != "cp-1 status" {
+			t.Errorf("%d writes in ten minutes: %v", len(writes), writes)
+		}
+		for _, w := range writes[1:] {
+			if w != "cp-1 beat" {
+				t.Errorf("%s while nothing changed", w)
+			}
+		}
+		c.stop["cp-1"]()
+		c.stop["cp-2"]()
+	})
+}
+
+func TestAChangeIsInTheAPIWithinASecond(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.start("cp-1", dir)
+		time.Sleep(45 * time.Second)
+		began := time.Now()
+		c.see("lost-fenced", "cp-1")
+		for c.online("cp-2").Status != metav1.ConditionFalse && time.Since(began) < time.Minute {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %s", took)
+		}
+		c.stop["cp-1"]()
+	})
+}
+
+func TestTheOtherHostWritesWhenTheCoordinatorsAgentIsGone(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.start("cp-1", dir)
+		c.start("cp-2", dir)
+		time.Sleep(time.Minute)
+		c.stop["cp-1"]() // its Pacemaker goes on
+		c.api.take()
+		time.Sleep(decide.Silence + 2*resync)
+		if w := c.api.take(); len(w) == 0 || w[0][:4] != "cp-2" {
+			t.Errorf("%v", w)
+		}
+		time.Sleep(5 * time.Minute)
+		if w := c.api.take(); len(w) < 8 {
+			t.Errorf("it does not go on: %v", w)
+		}
+		c.start("cp-1", dir)
+		time.Sleep(time.Minute)
+		c.api.take()
+		time.Sleep(5 * time.Minute)
+		for _, w := range c.api.take() {
+			if w[:4] != "cp-1" {
+				t.Errorf("both write: %s", w)
+			}
+		}
+		c.stop["cp-1"]()
+		c.stop["cp-2"]()
+	})
+}
+
+func TestWhatHappenedWhileTheAPIWasAwayKeepsItsTime(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.start("cp-1", dir)
+		time.Sleep(time.Minute)
+		c.api.mu.Lock()
+		c.api.down = errors.New("connection refused")
+		c.api.mu.Unlock()
+		c.see("lost-fenced", "cp-1")
+		lost := time.Now()
+		time.Sleep(2 * time.Minute)
+		if r := c.host["cp-1"].Report(); r.API == "" || decide.Holds((*r.Status.Nodes)[1].Conditions, "Online") {
+			t.Errorf("what the host keeps: %q %+v", r.API, (*r.Status.Nodes)[1].Conditions)
+		}
+		c.stop["cp-1"]() // an agent that is started anew knows it from its file
+		synctest.Wait()
+		c.api.mu.Lock()
+		c.api.down = nil
+		c.api.mu.Unlock()
+		c.start("cp-1", dir)
+		time.Sleep(10 * time.Second)
+		if at := c.online("cp-2").LastTransitionTime; at.Sub(lost) > 2*time.Second || at.Before(&metav1.Time{Time: lost.Add(-time.Second)}) {
+			t.Errorf("lost at %s, told as %s", lost, at)
+		}
+		c.stop["cp-1"]()
+	})
+}
+
+func TestAnObjectThatIsDeletedOrNotThereYetIsWrittenOnceItIsThere(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		object := c.api.object
+		c.api.object = nil
+		c.start("cp-1", dir)
+		time.Sleep(time.Minute)
+		c.api.mu.Lock()
+		c.api.object = object
+		c.api.mu.Unlock()
+		time.Sleep(unready + slowly)
+		if c.online("cp-1").Status != metav1.ConditionTrue {
+			t.Error("it is not written")
+		}
+		c.stop["cp-1"]()
+	})
+}
+
+func TestAFenceIsToldOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 10, 0, time.UTC)))
+		c := newCluster(t)
+		c.see("lost-fenced", "cp-1")
+		c.start("cp-1", dir)
+		time.Sleep(5 * time.Minute)
+		if len(c.api.events) != 1 {
+			t.Errorf("events %v", c.api.events)
+		}
+		for _, n := range c.api.events {
+			if n != 1 {
+				t.Errorf("told %d times", n)
+			}
+		}
+		c.stop["cp-1"]()
+		c.api.events = map[string]int{} // the API forgets
+		time.Sleep(time.Hour)
+		c.start("cp-1", dir)
+		time.Sleep(5 * time.Minute)
+		if len(c.api.events) != 0 {
+			t.Errorf("told again: %v", c.api.events)
+		}
+		c.stop["cp-1"]()
+	})
+}
+
+func TestFilesAreEventsAndFoldersMayComeLater(t *testing.T) {
+	dir := t.TempDir()
+	later := filepath.Join(dir, "later")
+	there := filepath.Join(dir, "there")
+	if err := os.Mkdir(there, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	woken := make(chan struct{}, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- watchFolders(ctx, func() { woken <- struct{}{} }, []string{later, there}) }()
+	<-woken // it begins
+	if err := os.WriteFile(filepath.Join(there, "pacemaker.log"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-woken:
+	case <-time.After(10 * time.Second):
+		t.Fatal("a line of the log woke nobody")
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

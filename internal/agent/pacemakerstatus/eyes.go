@@ -1,0 +1,202 @@
+package pacemakerstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/etcdagent"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	corosyncConf = "/etc/corosync/corosync.conf"
+	// adminKubeconfig is what kubeadm leaves on a control plane.
+	adminKubeconfig = "/etc/kubernetes/admin.conf"
+)
+
+// happens are the folders in which something is written when something
+// happens: Pacemaker's log, which has each change of the CIB and of attributes
+// on every node within 30 ms, its configuration, Corosync's, and the proofs of
+// fences. They are hints to look; what counts is looked up.
+var happens = []string{"/var/log/pacemaker", "/var/lib/pacemaker/cib", "/etc/corosync", state.FencedDir}
+
+// eyes see what this host can.
+type eyes struct {
+	logf func(string, ...any)
+
+	mu         sync.Mutex
+	membership state.Fact[state.Membership]
+	corosync   state.Fact[decide.Corosync]
+}
+
+func ownName() (string, error) {
+	name, err := os.Hostname()
+	return strings.ToLower(name), err
+}
+
+// look gathers what is known now. What cannot be read is unknown.
+func (e *eyes) look(ctx context.Context, name string) decide.Input {
+	in := decide.Input{Host: name}
+	text, err := pacemaker.Report(ctx)
+	if err == nil {
+		var c decide.Cluster
+		if c, err = decide.Parse(text, time.Local); err == nil {
+			in.Cluster = state.Known(c)
+		}
+	}
+	if err != nil {
+		in.Trouble = err.Error()
+	}
+	in.Corosync = readCorosync(corosyncConf)
+	if r, err := askEtcd(ctx); err == nil {
+		in.Etcd = state.Known(r)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.corosync, in.Membership = in.Corosync, e.membership
+	return in
+}
+
+func readCorosync(path string) state.Fact[decide.Corosync] {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return state.Fact[decide.Corosync]{}
+	}
+	c, err := decide.ParseCorosync(text)
+	if err != nil {
+		return state.Fact[decide.Corosync]{}
+	}
+	return state.Known(c)
+}
+
+// answerTime bounds one question to the agent of etcd, which has its answer
+// ready.
+const answerTime = time.Second
+
+func askEtcd(ctx context.Context) (state.EtcdReport, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return etcdagent.Report(ctx, state.EtcdSocketPath)
+}
+
+// watch wakes whenever something happens, until the context ends.
+func (e *eyes) watch(ctx context.Context, wake func()) {
+	go func() {
+		err := pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
+			e.mu.Lock()
+			e.membership = m
+			e.mu.Unlock()
+			wake()
+		})
+		if ctx.Err() == nil {
+			e.logf("watch Corosync's membership: %v", err)
+		}
+	}()
+	for ctx.Err() == nil {
+		if err := watchFolders(ctx, wake, happens); ctx.Err() == nil {
+			e.logf("watch Pacemaker's files: %v", err)
+		}
+		_ = host.Sleep(ctx, slowly) // the loop looks at the context itself
+	}
+}
+
+// watchFolders wakes whenever something is written in one of the folders. A
+// folder that is not there yet, as before the cluster manager is set up, is
+// looked for again at each resync.
+func watchFolders(ctx context.Context, wake func(), folders []string) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Close() }()
+	again := time.NewTicker(resync)
+	defer again.Stop()
+	for {
+		if addFolders(w, folders) {
+			wake() // what came before it was watched
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-again.C:
+		case err := <-w.Errors:
+			return err
+		case event, open := <-w.Events:
+			if !open {
+				return errors.New("inotify ended")
+			}
+			if !event.Has(fsnotify.Chmod) {
+				wake()
+			}
+		}
+	}
+}
+
+// addFolders watches what is not watched yet, and reports whether there was
+// anything.
+func addFolders(w *fsnotify.Watcher, folders []string) (added bool) {
+	watched := map[string]bool{}
+	for _, path := range w.WatchList() {
+		watched[path] = true
+	}
+	for _, dir := range folders {
+		if !watched[filepath.Clean(dir)] && w.Add(dir) == nil {
+			added = true
+		}
+	}
+	return added
+}
+
+// peers are the addresses of the hosts that Corosync's configuration names.
+func (e *eyes) peers() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []string
+	for _, h := range e.corosync.Value.Nodes {
+		for _, a := range h.Addresses {
+			if _, err := netip.ParseAddr(a); err == nil {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// accessOf asks this host's own API server first: a connection to another one
+// may lead to the host that has just died.
+func accessOf(s *site.Site, peers func() []string) access {
+	if s == nil {
+		return nil
+	}
+	servers := &kube.Servers{Kubeconfig: adminKubeconfig, Name: s.APIHost(), Addresses: func() []string {
+		out := []string{server("127.0.0.1")}
+		for _, a := range peers() {
+			out = append(out, server(a))
+		}
+		return out
+	}}
+	return func(ctx context.Context, do func(context.Context, api) error) error {
+		err := servers.Try(ctx, func(ctx context.Context, c *kube.Client) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, patience/2, fmt.Errorf("no answer in %s", patience/2))
+			defer cancel()
+			return do(ctx, c)
+		})
+		return err
+	}
+}
+
+func server(address string) string { return "https://" + site.HostPort(address, site.APIPort) }

@@ -1,0 +1,148 @@
+package pacemakerstatus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+)
+
+// api is what is asked of the API.
+type api interface {
+	PacemakerCluster(ctx context.Context) (*etcdv1.PacemakerCluster, error)
+	WritePacemakerStatus(ctx context.Context, version string, status json.RawMessage) (string, error)
+	CreateEvent(ctx context.Context, e *corev1.Event) error
+}
+
+// access does something with the first API server that answers.
+type access func(ctx context.Context, do func(context.Context, api) error) error
+
+// patience bounds one attempt to write: an API server without etcd hangs, and
+// meanwhile this host must go on looking.
+const patience = 4 * time.Second
+
+// errNoObject says that there is nothing to write to: the operator makes the
+// object once etcd is handed over.
+var errNoObject = errors.New("the API has no PacemakerCluster \"cluster\" yet: holdfast-operator makes it once etcd is handed over")
+
+// publish writes the status where that is this host's turn, and otherwise
+// looks whether somebody else does.
+func (c *Collector) publish(ctx context.Context, in decide.Input, r *decide.Report) error {
+	if !r.Writes && c.Now().Sub(c.pubbed.read) < resync {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no API server answers in time"))
+	defer cancel()
+	if !r.Writes {
+		c.pubbed.object = nil
+	}
+	err := c.bring(ctx, r)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		c.pubbed.object = nil
+		err = c.bring(ctx, r)
+	}
+	if err == nil && r.Writes {
+		err = c.tell(ctx, in)
+	}
+	if ctx.Err() != nil && err != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return err
+}
+
+// bring asks one server. That there is no object is no reason to ask another.
+func (c *Collector) bring(ctx context.Context, r *decide.Report) error {
+	missing := false
+	err := c.api(ctx, func(ctx context.Context, a api) error {
+		err := c.write(ctx, a, r)
+		missing = errors.Is(err, errNoObject)
+		if missing {
+			return nil
+		}
+		return err
+	})
+	if missing {
+		return errNoObject
+	}
+	return err
+}
+
+// write brings the object to what this host sees. Nothing is written while
+// nothing changes, but for a sign of life.
+func (c *Collector) write(ctx context.Context, a api, r *decide.Report) error {
+	if err := c.read(ctx, a); err != nil || !r.Writes {
+		return err
+	}
+	old, now := c.pubbed.object.Status, c.Now()
+	merged := decide.Merged(r.Status, old, now)
+	same := decide.Same(merged, old)
+	if same && now.Sub(c.pubbed.wrote) < resync-apart {
+		r.Status = merged
+		return nil
+	}
+	status := json.RawMessage(decide.JSON(merged))
+	if same {
+		status = beat(merged)
+	}
+	version, err := a.WritePacemakerStatus(ctx, c.pubbed.object.ResourceVersion, status)
+	if err != nil {
+		return err
+	}
+	c.pubbed.object.ResourceVersion, c.pubbed.object.Status = version, merged
+	c.pubbed.wrote, c.pubbed.at = now, merged.LastUpdated.Time
+	r.Published, r.Status = now, merged
+	return nil
+}
+
+// beat is the sign of life alone.
+func beat(s etcdv1.PacemakerClusterStatus) json.RawMessage {
+	data, err := json.Marshal(map[string]any{"lastUpdated": s.LastUpdated})
+	if err != nil {
+		panic(err) // a time
+	}
+	return data
+}
+
+// read reads the object, where it is not known, and notes whether it moves.
+func (c *Collector) read(ctx context.Context, a api) error {
+	if c.pubbed.object != nil {
+		return nil
+	}
+	o, err := a.PacemakerCluster(ctx)
+	if err != nil {
+		return err
+	}
+	if o == nil {
+		return errNoObject
+	}
+	first := c.pubbed.read.IsZero()
+	c.pubbed.read = c.Now()
+	if at := o.Status.LastUpdated.Time; !at.Equal(c.pubbed.at) {
+		c.pubbed.at, c.pubbed.moved = at, c.Now()
+		if first { // how old it is, as far as clocks agree
+			c.pubbed.moved = later(at, c.Now().Add(-decide.Silence))
+		}
+	}
+	c.pubbed.object = o
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// isNoAccess reports whether an error only says that this host is not, or not
+// yet, part of a cluster with such an object.
+func isNoAccess(err error) bool {
+	return errors.Is(err, errNoObject) || errors.Is(err, fs.ErrNotExist)
+}

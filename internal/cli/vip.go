@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+)
+
+func newVIP(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "vip",
+		Short: "Look at the cluster's virtual IPs; add or remove their second pair",
+		Long: `A cluster of platform baremetal has one pair of virtual IPs, for its API and its
+ingress, or two of them: one of each address family. The first pair stays for the
+life of the cluster. The second pair is added and removed while the cluster runs,
+without a reboot and without a gap at the first pair; to correct one, remove it and
+add the right one.
+
+What a command here does is to change lists in the spec of the Infrastructure
+object; holdfast-operator checks them once more, and the hosts follow.`,
+	}
+	cmd.AddCommand(newVIPAdd(streams), newVIPRemove(streams), newVIPCheck(streams))
+	return cmd
+}
+
+// vipFlags are those that all commands about virtual IPs have.
+type vipFlags struct {
+	kubeconfig, output string
+	timeout            time.Duration
+}
+
+// defaultVIPTimeout is ten times what a change takes on hosts that are well.
+const defaultVIPTimeout = 2 * time.Minute
+
+func (f *vipFlags) register(cmd *cobra.Command) {
+	outputFlag(cmd, &f.output)
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
+	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultVIPTimeout, "how long hosts may take")
+}
+
+func (f *vipFlags) check() error {
+	if f.timeout <= 0 {
+		return &UsageError{Err: fmt.Errorf("--timeout %s: must be positive", f.timeout)}
+	}
+	return nil
+}
+
+// open returns the cluster.
+func (f *vipFlags) open(streams Streams) (*vipCluster, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	c, err := object.Open(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig))
+	if err != nil {
+		return nil, err
+	}
+	return newVIPCluster(c, streams.Err, f.timeout), nil
+}
+
+// vipPair parses the two addresses of a command line, in which a mistake is one
+// of the command line.
+func vipPair(args []string) error {
+	var mistakes []error
+	for i, what := range []string{"API-VIP", "INGRESS-VIP"} {
+		if _, err := netip.ParseAddr(args[i]); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("%s %q: must be an IP address, for example fd98::5", what, args[i]))
+		}
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// vipOutcome is what a command about virtual IPs found and did.
+type vipOutcome struct {
+	Outcome vips.Outcome `json:"outcome"`
+	// Changed is true where the spec was written.
+	Changed bool         `json:"changed"`
+	API     []string     `json:"apiServerInternalIPs,omitempty"`
+	Ingress []string     `json:"ingressIPs,omitempty"`
+	Checks  []vips.Check `json:"checks,omitempty"`
+	// Pending says what is not known.
+	Pending []string `json:"pending,omitempty"`
+	// Conditions and Rollout are what the operator reports.
+	Conditions []vips.Condition `json:"conditions,omitempty"`
+	Rollout    *vips.Rollout    `json:"rollout,omitempty"`
+	// Seconds is how long the change took until it was complete.
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// err is the outcome as an error: of a refused wish the first mistake is said
+// once more, since the list may be long.
+func (o vipOutcome) err() error {
+	switch o.Outcome {
+	case vips.Refused:
+		for _, c := range o.Checks {
+			if c.Verdict == vips.Failed {
+				return fmt.Errorf("refused, nothing was changed: %s", c.Details[0])
+			}
+		}
+		return errors.New("refused, nothing was changed")
+	case vips.Undecided:
+		return fmt.Errorf("not decided, nothing was changed: %s", firstOf(o.Pending))
+	case vips.Unmanaged, vips.Settled, vips.Accepted:
+	}
+	return nil
+}
+
+// broken is an error where a rule is broken by what the cluster has.
+func (o vipOutcome) broken() error {
+	for _, c := range o.Checks {
+		if o.Outcome == vips.Settled && c.Verdict == vips.Failed {
+			return fmt.Errorf("a rule is broken: %s", c.Details[0])
+		}
+	}
+	return nil
+}
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return "something is not known"
+	}
+	return list[0]
+}
+
+// vipCluster is a cluster as these commands see it.
+type vipCluster struct {
+	client  client.Client
+	log     io.Writer
+	timeout time.Duration
+	// asker is whose questions to hosts those of this run are.
+	asker string
+	now   func() time.Time
+}
+
+func newVIPCluster(c client.Client, log io.Writer, timeout time.Duration) *vipCluster {
+	return &vipCluster{client: c, log: log, timeout: timeout, asker: fmt.Sprintf("cli-%d", os.Getpid()), now: time.Now}
+}
+
+func (c *vipCluster) logf(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.log, format+"\n", args...)
+}
+
+// look reads the cluster once.
+func (c *vipCluster) look(ctx context.Context) (vips.Snapshot, *object.Report, error) {
+	_, s, err := object.Look(ctx, c.client, c.asker)
+	if err != nil {
+		return s, nil, err
+	}
+	report, err := object.Reported(ctx, c.client)
+	return s, &report, err
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
+)
+
+// checkFlags are those of vip check.
+type checkFlags struct {
+	vipFlags
+	api, ingress string
+}
+
+func newVIPCheck(streams Streams) *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Show the virtual IPs, every rule about them, and how far each host is",
+		Long: `Shows which virtual IPs the cluster is to have and has, whether what its spec asks
+for keeps every rule, who holds which address, and which host is behind. With --api
+and --ingress it checks another second pair instead, as vip add --dry-run does.
+
+Exit codes: 0 all is as it should be; 1 a rule is broken, a host is behind or a
+virtual IP does not answer; 2 wrong usage.`,
+		Example: `  holdfast vip check
+  holdfast vip check -o json
+  holdfast vip check --api fd98::5 --ingress fd98::6`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.api != "" || f.ingress != "" {
+				if err := vipPair([]string{f.api, f.ingress}); err != nil {
+					return err
+				}
+			}
+			c, err := f.open(streams)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), c, streams)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.api, "api", "", "check this API VIP of a second pair instead; needs --ingress")
+	cmd.Flags().StringVar(&f.ingress, "ingress", "", "check this ingress VIP of a second pair instead; needs --api")
+	return cmd
+}
+
+func (f *checkFlags) run(ctx context.Context, c *vipCluster, streams Streams) error {
+	s, report, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	spec := s.Spec
+	if f.api != "" {
+		if spec, err = s.WithPair(f.api, f.ingress); err != nil && !errors.Is(err, vips.ErrNothingToDo) {
+			return err
+		}
+	}
+	d, err := c.judge(ctx, spec, vips.Examine)
+	if err != nil {
+		return err
+	}
+	out := vipOutcome{Outcome: d.Outcome, API: spec.API, Ingress: spec.Ingress, Pending: d.Pending, Checks: d.Checks(), Conditions: report.Conditions}
+	err = out.err()
+	if f.api == "" {
+		out.Rollout = &report.Extension.Rollout
+		err = errors.Join(err, out.broken(), vipsBehind(out))
+	}
+	return errors.Join(f.print(streams.Out, out), err)
+}
+
+// vipsBehind is an error where the cluster does not have its VIPs.
+func vipsBehind(o vipOutcome) error {
+	if o.Outcome == vips.Unmanaged {
+		return nil
+	}
+	if len(o.Conditions) == 0 {
+		return errors.New("holdfast-operator has not reported on virtual IPs: is it running? (kubectl -n openshift-etcd get pods)")
+	}
+	if !o.Rollout.Applied || !o.Rollout.Everywhere {
+		return errors.New(o.Rollout.Words())
+	}
+	return nil
+}
+
+func (f *vipFlags) print(w io.Writer, o vipOutcome) error {
+	if f.output == "json" {
+		return printJSON(w, o)
+	}
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, "API VIPs      %s\ningress VIPs  %s\noutcome       %s\n", orDash(strings.Join(o.API, ", ")),
+		orDash(strings.Join(o.Ingress, ", ")), o.words())
+	t := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
+	printChecks(t, o.Checks)
+	printRollout(t, o)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (o vipOutcome) words() string {
+	words := string(o.Outcome)
+	if o.Changed {
+		words += ", written into the spec"
+	}
+	if o.Seconds > 0 {
+		words += fmt.Sprintf(", complete after %.1f s", o.Seconds)
+	}
+	return words
+}
+
+func printChecks(w io.Writer, checks []vips.Check) {
+	if len(checks) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintln(w, "\nCHECK\tRULE")
+	for _, c := range checks {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", c.Verdict, c.Sentence)
+		for _, detail := range c.Details {
+			_, _ = fmt.Fprintf(w, "\t  %s\n", detail)
+		}
+	}
+}
+
+func printRollout(w io.Writer, o vipOutcome) {
+	if o.Rollout == nil || len(o.Rollout.Hosts) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintln(w, "\nHOST\tREADY\tHAS THEM\tHOLDS\tWAITING FOR")
+	for _, h := range o.Rollout.Hosts {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", h.Name, yesNo(h.Ready), yesNo(h.Applied), addressList(h.Holds), orDash(h.Waiting))
+	}
+	_, _ = fmt.Fprintln(w, "\nVIP\tFOR\tHOLDER\tANSWERS\tWAITING FOR")
+	for _, v := range o.Rollout.VIPs {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", v.Address, v.Role, orDash(v.Holder), yesNo(v.Answers), orDash(v.Waiting))
+	}
+	_, _ = fmt.Fprintln(w, "\nCONDITION\tSTATUS\tREASON\tMESSAGE")
+	for _, c := range o.Conditions {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, orDash(c.Message))
+	}
+}
+
+func addressList[T interface{ String() string }](list []T) string {
+	var words []string
+	for _, a := range list {
+		words = append(words, a.String())
+	}
+	return orDash(strings.Join(words, ","))
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+)
+
+// askLimit bounds the question to hosts who answers for an address.
+const askLimit = 20 * time.Second
+
+// vipEvery is the pause between two looks at the cluster.
+const vipEvery = 250 * time.Millisecond
+
+// judge decides about a spec that is not written yet. For that it asks the
+// hosts who answers for the new addresses, and takes the question back.
+func (c *vipCluster) judge(ctx context.Context, spec vips.Values, decide func(vips.Snapshot) vips.Decision) (d vips.Decision, err error) {
+	limit, stop := context.WithTimeout(ctx, min(askLimit, c.timeout))
+	defer stop()
+	defer func() { err = errors.Join(err, c.takeBack(ctx)) }()
+	for asked := false; ; {
+		s, _, err := c.look(limit)
+		if err != nil {
+			return d, err
+		}
+		s.Spec = spec
+		d = decide(s)
+		probing := vips.Probe(d.Unasked(), s.Hosts, c.now())
+		s.Found = probing.Found
+		d = decide(s)
+		if len(d.Unasked()) == 0 {
+			return d, nil
+		}
+		for _, node := range probing.Ask {
+			if err := object.Question(limit, c.client, node, c.asker, &probing.Request); err != nil {
+				return d, err
+			}
+		}
+		if !asked && len(probing.Ask) > 0 {
+			asked = true
+			c.logf("asking %v who answers for %v", probing.Ask, d.Added)
+		}
+		if host.Sleep(limit, vipEvery) != nil {
+			return d, ctx.Err() // the decision says what is not known
+		}
+	}
+}
+
+// takeBack takes the questions of this run back, also when it was interrupted.
+func (c *vipCluster) takeBack(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+	defer stop()
+	s, _, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range vips.Probe(nil, s.Hosts, c.now()).Clear {
+		if err := object.Question(ctx, c.client, node, c.asker, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write puts the wish into the spec, unless somebody changed it meanwhile.
+func (c *vipCluster) write(ctx context.Context, spec vips.Values) error {
+	infra, _, err := object.Look(ctx, c.client, c.asker)
+	if err != nil {
+		return err
+	}
+	return object.WriteSpec(ctx, c.client, infra, spec)
+}
+
+// errRefused is for a wish that the operator refused although it was in order
+// here: something changed in between.
+var errRefused = errors.New("holdfast-operator refused it")
+
+// follow waits until the operator reports that the change is complete, and
+// says each step of it once.
+func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (object.Report, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf(
+		"not complete after %s; it goes on by itself: holdfast vip check shows how far it is", c.timeout))
+	defer stop()
+	said := ""
+	for {
+		s, report, err := c.look(ctx)
+		if err == nil {
+			done, words, failed := vipProgress(s, *report, spec)
+			if words != said && words != "" {
+				said = words
+				c.logf("%s", words)
+			}
+			if done || failed != nil {
+				return *report, failed
+			}
+		}
+		if host.Sleep(ctx, vipEvery) != nil {
+			return object.Report{}, errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// vipProgress says how far the cluster is with a wish, from what its objects say.
+func vipProgress(s vips.Snapshot, r object.Report, spec vips.Values) (done bool, words string, err error) {
+	accepted := vipCondition(r, vips.ConditionAccepted)
+	if accepted.Status == vips.False && s.Spec.Equal(spec) {
+		return false, "", fmt.Errorf("%w: %s", errRefused, accepted.Message)
+	}
+	s.Spec = spec
+	if vips.Decide(s).Outcome != vips.Settled {
+		return false, "waiting for holdfast-operator: " + accepted.Message, nil
+	}
+	plan := vips.PlanOf(s.Status, s.UserManaged)
+	if !vips.SameSet(r.Extension.Applied, plan.All()) {
+		return false, r.Extension.Words(), nil
+	}
+	return true, "", nil
+}
+
+func vipCondition(r object.Report, kind string) vips.Condition {
+	for _, c := range r.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return vips.Condition{Type: kind, Status: vips.Unknown, Message: "it has not said anything yet"}
+}

@@ -1,0 +1,44 @@
+package lab
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	agent "github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/agent/network/holders"
+)
+
+// lookForTrouble notes what the agents of running hosts say about their
+// network: what they cannot bring in step, and who else claims a VIP. A host
+// whose agent has not said anything yet has no trouble.
+func (b *Lab) lookForTrouble(hosts []HostStatus, s *Status) {
+	for _, h := range hosts {
+		if h.PID == 0 {
+			continue
+		}
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/root%s", h.PID, agent.StatusPath))
+		if err != nil {
+			continue
+		}
+		s.Notes = append(s.Notes, troubles(h.Name, data)...)
+	}
+}
+
+// troubles are the lines that a person should read of an agent's status.
+func troubles(name string, data []byte) []string {
+	var status agent.Status
+	if err := json.Unmarshal(data, &status); err != nil {
+		return []string{name + ": what its agent says is not understood: " + err.Error()}
+	}
+	var out []string
+	for _, p := range status.Pieces {
+		if p.Error != "" {
+			out = append(out, fmt.Sprintf("%s: %s: %s (%d tries)", name, p.Name, p.Error, p.Failures))
+		}
+	}
+	for _, c := range status.View.Claims {
+		out = append(out, name+": "+holders.Describe(c))
+	}
+	return out
+}

@@ -1,0 +1,19 @@
+package operator
+
+import (
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/holdfast/holdfast/internal/operator/health"
+)
+
+// addHealth adds the controller that judges how the hosts are.
+func addHealth(manager ctrl.Manager) error {
+	controller := &health.Reconciler{Client: manager.GetClient(), Now: time.Now}
+	if err := controller.SetUp(manager); err != nil {
+		return fmt.Errorf("set the controller of the hosts' health up: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+// Package health is the operator's controller of how two hosts are: it makes
+// the object PacemakerCluster once etcd is handed over, judges what hosts write
+// there, says in etcd's object whether that degrades, and makes events of what
+// changed. What degrades decides package clusterhealth.
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
+	"github.com/holdfast/holdfast/internal/decide/handover"
+)
+
+// clusterName is the name of the objects that there is one of.
+const clusterName = "cluster"
+
+// The pauses after which the cluster is looked at although nothing was told.
+const (
+	lookAnew = 100 * time.Millisecond
+	resync   = 30 * time.Second
+)
+
+// Reconciler judges.
+type Reconciler struct {
+	Client client.Client
+	Now    func() time.Time
+
+	// last is the time of the status that was seen last, seen is when that was
+	// first, moved is whether another one was seen before.
+	last, seen time.Time
+	moved      bool
+	told       map[string]bool
+	given      bool // the alerts
+}
+
+// SetUp has the manager call the reconciler whenever something changes that is
+// judged.
+func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: clusterName}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("health").
+		Watches(&operatorv1.Etcd{}, all).
+		Watches(&etcdv1.PacemakerCluster{}, all).
+		Complete(r)
+}
+
+// Reconcile judges once. What it says does not depend on what it said before,
+// so a write that fails is done at the next look.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	after, err := r.step(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+	}
+	return reconcile.Result{RequeueAfter: after}, err
+}
+
+func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
+	etcd := &operatorv1.Etcd{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, etcd); err != nil {
+		return 0, client.IgnoreNotFound(fmtErr("read etcd's object", err))
+	}
+	in := clusterhealth.Input{Now: r.Now()}
+	in.HandedOver, in.Since = handedOver(etcd)
+	if in.HandedOver {
+		object, err := r.object(ctx)
+		if err != nil {
+			return 0, err
+		}
+		in.Object = object
+		in.Seen, in.Moved = r.note(object, in.Now)
+	}
+	v := clusterhealth.Judge(in)
+	if err := r.say(ctx, etcd, v.Condition); err != nil {
+		return 0, err
+	}
+	if err := errors.Join(r.tell(ctx, in), r.giveRules(ctx)); err != nil {
+		return 0, err
+	}
+	if v.Again > 0 {
+		return min(v.Again, resync), nil
+	}
+	return resync, nil
+}
+
+func fmtErr(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }
+
+func handedOver(etcd *operatorv1.Etcd) (bool, time.Time) {
+	for _, c := range etcd.Status.Conditions {
+		if c.Type == handover.CompletedTransition {
+			return c.Status == operatorv1.ConditionTrue, c.LastTransitionTime.Time
+		}
+	}
+	return false, time.Time{}
+}
+
+// object returns the object, and makes it where there is none. It is made
+// without a status: that is the hosts' to write.
+func (r *Reconciler) object(ctx context.Context) (*etcdv1.PacemakerCluster, error) {
+	o := &etcdv1.PacemakerCluster{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, o)
+	if err == nil {
+		return o, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmtErr("read PacemakerCluster", err)
+	}
+	o = &etcdv1.PacemakerCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
+	if err := r.Client.Create(ctx, o); err != nil {
+		return nil, fmtErr("make PacemakerCluster", err)
+	}
+	return o, nil
+}
+
+// note remembers when the time of the status was seen to move.
+func (r *Reconciler) note(o *etcdv1.PacemakerCluster, now time.Time) (seen time.Time, moved bool) {
+	at := o.Status.LastUpdated.Time
+	if r.seen.IsZero() || !at.Equal(r.last) {
+		r.moved = !r.seen.IsZero() && !at.IsZero()
+		r.last, r.seen = at, now
+	}
+	return r.seen, r.moved
+}
+
+// say keeps the condition of etcd's object, those of others untouched.
+func (r *Reconciler) say(ctx context.Context, etcd *operatorv1.Etcd, want handover.Condition) error {
+	var have []handover.Condition
+	i := slices.IndexFunc(etcd.Status.Conditions, func(c operatorv1.OperatorCondition) bool { return c.Type == want.Type })
+	if i >= 0 {
+		c := etcd.Status.Conditions[i]
+		have = []handover.Condition{{
+			Type: c.Type, Status: c.Status == operatorv1.ConditionTrue, Reason: c.Reason, Message: c.Message, Changed: c.LastTransitionTime.Time,
+		}}
+	}
+	merged, changed := handover.Merge(have, []handover.Condition{shortened(want)}, r.Now().Truncate(time.Second))
+	if !changed {
+		return nil
+	}
+	list := slices.Clone(etcd.Status.Conditions)
+	if i < 0 {
+		list = append(list, written(merged[0]))
+	} else {
+		list[i] = written(merged[0])
+	}
+	// A list is replaced as a whole, so what others wrote meanwhile must not be
+	// lost: the version that was read has to be the one that is changed.
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": etcd.ResourceVersion},
+		"status":   map[string]any{"conditions": list},
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.Client.Status().Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmtErr("write the conditions of etcd's object", err)
+	}
+	return nil
+}
+
+// maxMessage bounds a condition's message, in bytes: it is for reading.
+const maxMessage = 4 << 10
+
+func shortened(c handover.Condition) handover.Condition {
+	if len(c.Message) > maxMessage {
+		c.Message = c.Message[:maxMessage] + " ..."
+	}
+	return c
+}
+
+func written(c handover.Condition) operatorv1.OperatorCondition {
+	status := operatorv1.ConditionFalse
+	if c.Status {
+		status = operatorv1.ConditionTrue
+	}
+	return operatorv1.OperatorCondition{
+		Type: c.Type, Status: status, Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.Changed),
+	}
+}
+
+// maxNote is the API's limit on the text of an event, in bytes.
+const maxNote = 1000
+
+// tell makes the events of what changed. Their names follow from what they
+// tell: what is told already is not told again, by whatever operator.
+func (r *Reconciler) tell(ctx context.Context, in clusterhealth.Input) error {
+	known := map[string]bool{}
+	for _, e := range clusterhealth.Events(in.Object, in.Now) {
+		if !r.told[e.Name] {
+			if err := r.Client.Create(ctx, event(e)); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmtErr("make event "+e.Reason, err)
+			}
+		}
+		known[e.Name] = true
+	}
+	r.told = known
+	return nil
+}
+
+func event(e clusterhealth.Event) *corev1.Event {
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	if len(e.Message) > maxNote {
+		e.Message = e.Message[:maxNote] + " ..."
+	}
+	at := metav1.NewTime(e.At)
+	return &corev1.Event{
+		// Where the API wants events about what is in no namespace.
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: e.Name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: etcdv1.GroupVersion.String(), Kind: "PacemakerCluster", Name: clusterName},
+		Type:           kind, Reason: e.Reason, Message: e.Message, FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		Source: corev1.EventSource{Component: "holdfast-operator"}, ReportingController: "holdfast.io/operator", ReportingInstance: "health",
+	}
+}

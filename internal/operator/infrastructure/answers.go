@@ -1,0 +1,102 @@
+package infrastructure
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// answerLimit bounds one question to a VIP.
+const answerLimit = 2 * time.Second
+
+// The ports at which VIPs answer.
+const (
+	apiPort     = 6443
+	ingressPort = 443
+)
+
+// Asker asks for virtual IPs as a client of the cluster does.
+type Asker struct {
+	// Roots are the authorities of the cluster's API.
+	Roots *x509.CertPool
+	// apiPort and ingressPort take the place of the ports above where they are not 0.
+	apiPort, ingressPort uint16
+}
+
+// Ask asks for all VIPs at once. At an API VIP an API server has to show a
+// certificate for that very address; at an ingress VIP a host has to answer,
+// if only by refusing: whether a router listens there is not the VIP's matter.
+func (a Asker) Ask(ctx context.Context, api, ingress []netip.Addr) map[netip.Addr]string {
+	var mu sync.Mutex
+	out := map[netip.Addr]string{}
+	var all sync.WaitGroup
+	one := func(vip netip.Addr, ask func(context.Context, netip.Addr) error) {
+		all.Go(func() {
+			ctx, stop := context.WithTimeout(ctx, answerLimit)
+			defer stop()
+			why := ""
+			if err := ask(ctx, vip); err != nil {
+				why = brief(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[vip] = why
+		})
+	}
+	for _, vip := range api {
+		one(vip, a.api)
+	}
+	for _, vip := range ingress {
+		one(vip, a.ingress)
+	}
+	all.Wait()
+	return out
+}
+
+func (a Asker) api(ctx context.Context, vip netip.Addr) error {
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: a.Roots, ServerName: vip.String(), MinVersion: tls.VersionTLS12}}
+	conn, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(vip, cmp.Or(a.apiPort, apiPort)).String())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func (a Asker) ingress(ctx context.Context, vip netip.Addr) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", netip.AddrPortFrom(vip, cmp.Or(a.ingressPort, ingressPort)).String())
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// brief is an error without what changes from one try to the next, such as the
+// port of this end: it is told only when something else is the matter.
+func brief(err error) string {
+	if named, ok := errors.AsType[x509.HostnameError](err); ok {
+		return fmt.Sprintf("the certificate there is not for %s", named.Host)
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
+		if timeout, ok := errors.AsType[net.Error](op.Err); ok && timeout.Timeout() {
+			return "nobody answers in time"
+		}
+		if no, ok := errors.AsType[syscall.Errno](op.Err); ok {
+			return no.Error()
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "nobody answers in time"
+	}
+	return err.Error()
+}

@@ -1,0 +1,58 @@
+package infrastructure
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// gathered is what one look at the cluster found.
+type gathered struct {
+	infra    *configv1.Infrastructure
+	snapshot vips.Snapshot
+	reported object.Report
+}
+
+// gather looks once; it returns nil where there is no Infrastructure object.
+func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
+	infra, snapshot, err := object.Look(ctx, r.Client, asker)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	before, err := r.reported(ctx)
+	return &gathered{infra: infra, snapshot: snapshot, reported: before}, err
+}
+
+// nodeChanged is whether a node differs in what is looked at. Its heartbeat
+// does not count.
+func nodeChanged(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*corev1.Node)
+	after, also := e.ObjectNew.(*corev1.Node)
+	if !ok || !also {
+		return true
+	}
+	was, is := vips.HostOf(before, asker), vips.HostOf(after, asker)
+	return was.ControlPlane != is.ControlPlane || was.Ready != is.Ready || !slices.Equal(was.Addresses, is.Addresses) ||
+		!maps.Equal(ours(before), ours(after))
+}
+
+// ours are the annotations that are looked at.
+func ours(n *corev1.Node) map[string]string {
+	out := map[string]string{}
+	for _, name := range []string{state.AnnotationVIPs, state.AnnotationVIPProbe + asker, state.AnnotationVIPAnswer + asker} {
+		out[name] = n.Annotations[name]
+	}
+	return out
+}

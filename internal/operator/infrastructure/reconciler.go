@@ -1,0 +1,174 @@
+// Package infrastructure is the operator's controller of virtual IPs: it
+// compares what the Infrastructure object wishes with what it says is, has
+// hosts look who answers for a new address, lets a wish through that keeps
+// every rule, and reports how far the hosts are with it in the ClusterOperator
+// network. What comes of a wish decides package vips.
+package infrastructure
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+)
+
+// asker is whose questions to hosts those of the operator are.
+const asker = "operator"
+
+// The pauses after which the cluster is looked at although nothing was told.
+const (
+	lookAnew        = 100 * time.Millisecond
+	lookWhileAsking = 500 * time.Millisecond
+	lookUnfinished  = 2 * time.Second
+	lookWhenDone    = 30 * time.Second
+)
+
+// Reconciler brings a cluster's virtual IPs to what is wished.
+type Reconciler struct {
+	// Client reads through the cache, Live from the API.
+	Client client.Client
+	Live   client.Reader
+	// Events tells people.
+	Events events.EventRecorder
+	// Answers asks for VIPs as a client does, and returns by VIP why it does not
+	// answer, empty where it does.
+	Answers func(ctx context.Context, api, ingress []netip.Addr) map[netip.Addr]string
+	Now     func() time.Time
+
+	// trouble is what was wrong at the last look.
+	trouble vips.Trouble
+	// told is what was reported last; it counts where the cluster has nowhere to
+	// keep it, as one of an older release.
+	told    object.Report
+	nowhere bool
+}
+
+// SetUp has the manager call the reconciler whenever something changes that a
+// decision looks at.
+func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.ClusterName}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("infrastructure").
+		Watches(&configv1.Infrastructure{}, all).
+		Watches(&configv1.Network{}, all).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: nodeChanged})).
+		Complete(r)
+}
+
+// Reconcile looks at the cluster once and does what is to be done now. It may
+// be cut off anywhere: what was done is seen at the next look.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	g, err := r.gather(ctx)
+	if err == nil && g == nil {
+		return reconcile.Result{}, nil // not a cluster that has any
+	}
+	var after time.Duration
+	if err == nil {
+		after, err = r.step(ctx, g)
+	}
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: after}, nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+	case ctx.Err() != nil:
+		return reconcile.Result{}, err
+	}
+	log.FromContext(ctx).Error(err, "virtual IPs")
+	if complaint := r.complain(ctx, err); complaint != nil {
+		log.FromContext(ctx).Error(complaint, "say so in the ClusterOperator")
+	}
+	return reconcile.Result{RequeueAfter: lookUnfinished}, nil
+}
+
+// step asks hosts, writes what was decided, and reports.
+func (r *Reconciler) step(ctx context.Context, g *gathered) (time.Duration, error) {
+	probing, d := g.decide(r.Now())
+	if err := r.ask(ctx, probing); err != nil {
+		return 0, err
+	}
+	if err := r.write(ctx, g, d); err != nil {
+		return 0, err
+	}
+	return r.report(ctx, g, d)
+}
+
+// decide asks for the decision twice: what hosts have to find out follows from
+// the first.
+func (g *gathered) decide(now time.Time) (vips.Probing, vips.Decision) {
+	first := vips.Decide(g.snapshot)
+	probing := vips.Probe(first.Unasked(), g.snapshot.Hosts, now)
+	g.snapshot.Found = probing.Found
+	return probing, vips.Decide(g.snapshot)
+}
+
+// report says in the ClusterOperator and by events what is, and returns when
+// to look again.
+func (r *Reconciler) report(ctx context.Context, g *gathered, d vips.Decision) (time.Duration, error) {
+	status := g.snapshot.Status
+	if d.Status != nil {
+		status = *d.Status
+	}
+	plan := vips.PlanOf(status, g.snapshot.UserManaged)
+	s := vips.Standing{Platform: g.snapshot.Platform, Plan: plan, Decision: d, AppliedBefore: g.reported.Extension.Applied}
+	if d.Outcome != vips.Unmanaged {
+		s.Rollout = vips.Follow(plan, g.snapshot.Hosts, r.answers(ctx, plan))
+	}
+	if err := r.publish(ctx, g.reported, s); err != nil {
+		return 0, err
+	}
+	return r.again(d, s), nil
+}
+
+// answers asks for the VIPs, where there is a host's to ask for.
+func (r *Reconciler) answers(ctx context.Context, p vips.Plan) map[netip.Addr]string {
+	if p.UserManaged || len(p.All()) == 0 {
+		return nil
+	}
+	return r.Answers(ctx, p.API, p.Ingress)
+}
+
+// again is when to look again.
+func (r *Reconciler) again(d vips.Decision, s vips.Standing) time.Duration {
+	switch {
+	case d.Outcome == vips.Unmanaged:
+		return lookWhenDone
+	case d.Outcome == vips.Undecided, d.Status != nil, d.Spec != nil:
+		return lookWhileAsking
+	case !s.Complete(), r.trouble.Reason != "" && r.Now().Sub(r.trouble.Since) < vips.DegradedAfter:
+		return lookUnfinished
+	}
+	return lookWhenDone
+}
+
+// complain says in the ClusterOperator that this look failed, once that lasts.
+func (r *Reconciler) complain(ctx context.Context, why error) error {
+	standing := vips.Standing{Failure: why.Error()}
+	before, err := r.reported(ctx)
+	if err != nil {
+		r.note(standing)
+		return err
+	}
+	return r.publish(ctx, before, standing)
+}
+
+// note takes the time of a trouble.
+func (r *Reconciler) note(s vips.Standing) {
+	r.trouble = s.Trouble().Lasting(r.trouble, r.Now())
+}

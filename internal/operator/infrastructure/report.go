@@ -1,0 +1,168 @@
+package infrastructure
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+)
+
+// fieldManager is whose fields of the ClusterOperator ours are.
+const fieldManager = client.FieldOwner("holdfast-operator-infrastructure")
+
+// maxMessage bounds a condition's message, in bytes: it is for reading.
+const maxMessage = 4 << 10
+
+// reported reads what the ClusterOperator says. In a cluster of an older
+// release, which has none, it is what was told last.
+func (r *Reconciler) reported(ctx context.Context) (object.Report, error) {
+	out, err := object.Reported(ctx, r.Live)
+	if !out.There {
+		out.Conditions, out.Extension = r.told.Conditions, r.told.Extension
+	}
+	return out, err
+}
+
+// publish keeps the ClusterOperator, and tells of news by events. It writes
+// nothing where nothing is new.
+func (r *Reconciler) publish(ctx context.Context, before object.Report, s vips.Standing) error {
+	r.note(s)
+	now := vips.Conditions(s, r.trouble, before.Conditions, r.Now().UTC().Truncate(1e9))
+	for i := range now {
+		if len(now[i].Message) > maxMessage {
+			now[i].Message = now[i].Message[:maxMessage] + " ..."
+		}
+	}
+	extension := before.Extension
+	if s.Failure == "" {
+		extension = extensionOf(s, before.Extension)
+	}
+	if (before.There || r.nowhere) && vips.Same(before.Conditions, now) && bytes.Equal(before.Extension.Text(), extension.Text()) {
+		return nil
+	}
+	if err := r.apply(ctx, before.There, now, extension); err != nil {
+		return err
+	}
+	r.tell(before.Conditions, now)
+	r.told = object.Report{Conditions: now, Extension: extension}
+	return nil
+}
+
+func extensionOf(s vips.Standing, before object.Extension) object.Extension {
+	out := object.Extension{Rollout: s.Rollout, API: s.Plan.API, Ingress: s.Plan.Ingress, Applied: before.Applied}
+	if s.Rollout.Applied {
+		out.Applied = s.Plan.All()
+	}
+	return out
+}
+
+// apply writes the ClusterOperator by server-side apply: conditions of others
+// stay theirs.
+func (r *Reconciler) apply(ctx context.Context, there bool, conditions []vips.Condition, extension object.Extension) error {
+	op := &configv1.ClusterOperator{
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
+		ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName},
+		Status: configv1.ClusterOperatorStatus{
+			RelatedObjects: []configv1.ObjectReference{{Group: configv1.GroupName, Resource: "infrastructures", Name: object.ClusterName}},
+			Extension:      runtime.RawExtension{Raw: extension.Text()},
+		},
+	}
+	for _, c := range conditions {
+		op.Status.Conditions = append(op.Status.Conditions, configv1.ClusterOperatorStatusCondition{
+			Type: configv1.ClusterStatusConditionType(c.Type), Status: configv1.ConditionStatus(c.Status),
+			Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.Changed),
+		})
+	}
+	err := r.create(ctx, there)
+	if r.nowhere = errors.Is(err, errNoKind); r.nowhere {
+		log.FromContext(ctx).Info(err.Error(), "conditions", conditions)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{
+		"apiVersion": op.APIVersion, "kind": op.Kind, "metadata": map[string]any{"name": op.Name}, "status": op.Status,
+	})
+	if err != nil {
+		return err
+	}
+	target := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName}}
+	err = r.Client.Status().Patch(ctx, target, client.RawPatch(types.ApplyPatchType, patch), fieldManager, client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("write the ClusterOperator %s: %w", object.OperatorName, err)
+	}
+	return nil
+}
+
+// errNoKind is for a cluster of a release that had no ClusterOperators.
+var errNoKind = errors.New("this cluster has no ClusterOperators to report in: events and this log have to do")
+
+// create makes the object that is reported in.
+func (r *Reconciler) create(ctx context.Context, there bool) error {
+	if there {
+		return nil
+	}
+	err := r.Client.Create(ctx, &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName}})
+	switch {
+	case meta.IsNoMatchError(err):
+		return errNoKind
+	case err != nil && !apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("make the ClusterOperator %s: %w", object.OperatorName, err)
+	}
+	return nil
+}
+
+// tell makes events of what is new.
+func (r *Reconciler) tell(before, now []vips.Condition) {
+	infra := &configv1.Infrastructure{
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "Infrastructure"},
+		ObjectMeta: metav1.ObjectMeta{Name: object.ClusterName},
+	}
+	for _, c := range vips.News(before, now) {
+		kind := corev1.EventTypeNormal
+		if c.Status != vips.True {
+			kind = corev1.EventTypeWarning
+		}
+		r.event(infra, kind, eventReason(c), c.Message)
+	}
+}
+
+// eventReason is what an event about a condition is called.
+func eventReason(c vips.Condition) string {
+	switch {
+	case c.Reason == vips.ReasonNotManagedHere:
+		return "VirtualIPsNotManagedHere"
+	case c.Type == vips.ConditionAccepted && c.Status == vips.False:
+		return "VirtualIPsRefused"
+	case c.Type == vips.ConditionAccepted:
+		return "VirtualIPsKeepTheRules"
+	case c.Status == vips.True:
+		return "VirtualIPsApplied"
+	}
+	return "VirtualIPsRollingOut"
+}
+
+// maxNote is the API's limit on the text of an event, in bytes.
+const maxNote = 1000
+
+func (r *Reconciler) event(about runtime.Object, kind, reason, text string) {
+	if len(text) > maxNote {
+		text = text[:maxNote] + " ..."
+	}
+	r.Events.Eventf(about, nil, kind, reason, "VirtualIPs", "%s", text)
+}

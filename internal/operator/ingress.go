@@ -1,0 +1,92 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/operator/ingress"
+	render "github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/render/router"
+)
+
+// addIngress has the manager keep the routers of IngressControllers.
+func addIngress(manager ctrl.Manager) error {
+	controller := &ingress.Reconciler{
+		Client: manager.GetClient(), Plane: router.Traefik{}, Events: manager.GetEventRecorder(render.Name),
+		Now: time.Now, Random: rand.Reader,
+	}
+	if err := controller.SetUp(manager); err != nil {
+		return fmt.Errorf("set the controller of ingress up: %w", err)
+	}
+	return nil
+}
+
+// held says of which namespaces the manager holds which kinds: of the cluster
+// it sees what it may see, and keeps no more in memory.
+func held(twoNode bool) map[client.Object]cache.ByObject {
+	secrets, configMaps := ingress.SecretNamespaces, ingress.ConfigMapNamespaces
+	out := map[client.Object]cache.ByObject{}
+	if twoNode {
+		secrets, configMaps = append(slices.Clone(secrets), render.Namespace), append(slices.Clone(configMaps), render.Namespace)
+		out[&batchv1.Job{}] = in(render.Namespace)
+	}
+	out[&corev1.Secret{}], out[&corev1.ConfigMap{}] = in(secrets...), in(configMaps...)
+	out[&operatorv1.IngressController{}] = in(decide.Namespace)
+	for _, o := range []client.Object{
+		&appsv1.Deployment{}, &corev1.Service{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{},
+		&networkingv1.NetworkPolicy{}, &networkingv1.Ingress{},
+	} {
+		out[o] = in(decide.OperandNamespace)
+	}
+	return out
+}
+
+func in(namespaces ...string) cache.ByObject {
+	out := map[string]cache.Config{}
+	for _, n := range namespaces {
+		out[n] = cache.Config{}
+	}
+	return cache.ByObject{Namespaces: out}
+}
+
+// isTwoNode asks what the cluster is. That does not change while it lives, so
+// an operator has what it needs from its first minute or ends and asks again.
+func isTwoNode(ctx context.Context, cfg *rest.Config) (bool, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return false, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return false, fmt.Errorf("reach the cluster: %w", err)
+	}
+	var infra configv1.Infrastructure
+	for {
+		err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, &infra)
+		if err == nil && infra.Status.ControlPlaneTopology != "" {
+			return infra.Status.ControlPlaneTopology == configv1.DualReplicaTopologyMode, nil
+		}
+		// It is written in the installation's last steps, of which this is one.
+		if host.Sleep(ctx, time.Second) != nil {
+			return false, fmt.Errorf("read the cluster's topology: %w", cmp.Or(err, context.Cause(ctx)))
+		}
+	}
+}

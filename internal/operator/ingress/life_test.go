@@ -1,0 +1,227 @@
+package ingress
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	operatorv1 "github.com/openshift/api/operator/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+)
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestARestartAfterAnyWriteChangesNothingAboutTheEnd: an IngressController is
+// made, and the operator cut off after each of its writes in turn.
+func TestARestartAfterAnyWriteChangesNothingAboutTheEnd(t *testing.T) {
+	c := newCluster(t)
+	c.make("x", nodePortSpec[:len(nodePortSpec)-1]+`,"domain":"x.example"}`)
+	cuts := 0
+	for c.cutAfter(1) {
+		if cuts++; cuts > 60 {
+			t.Fatal("it never ends")
+		}
+	}
+	t.Logf("cut off %d times", cuts)
+	if cuts < 10 {
+		t.Error("hardly anything was cut off")
+	}
+	c.whole(t, operatorv1.NodePortServiceStrategyType)
+	for _, name := range []string{"default", "x"} {
+		c.runs(name, 2)
+	}
+	c.settle()
+	c.says("x", "Available=True Degraded=False ObjectsOwned=True")
+	c.says("default", "Available=True Degraded=False")
+}
+
+// pod makes a router's pod.
+func (c *cluster) pod(name, node string, finalizers ...string) *corev1.Pod {
+	c.t.Helper()
+	p := &corev1.Pod{ObjectMeta: objectMeta(decide.OperandNamespace, name), Spec: corev1.PodSpec{
+		NodeName: node, Containers: []corev1.Container{{Name: "router", Image: "x"}}, TerminationGracePeriodSeconds: new(int64(60)),
+	}}
+	p.Labels, p.Finalizers = decide.PodLabels("x"), finalizers
+	c.must(c.admin.Create(c.t.Context(), p))
+	return p
+}
+
+// TestHardCase17_ADeletionEndsDuringARollOutWithAPodThatIsStuck and with the
+// operator cut off after each of its writes.
+func TestHardCase17_ADeletionEndsDuringARollOutWithAPodThatIsStuck(t *testing.T) {
+	c := published(t)
+	c.pod("x-old", "cp-1")
+	stuck := c.pod("x-stuck", "cp-2", "test.example/never")
+	defer func() {
+		c.must(client.IgnoreNotFound(c.admin.Patch(t.Context(), stuck, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))))
+	}()
+	c.change("x", `{"spec":{"logging":{"access":{"destination":{"type":"Container","container":{}}}}}}`)
+	c.settle()
+	c.must(c.admin.Delete(t.Context(), c.controller("x")))
+	for c.cutAfter(1) {
+	}
+	if c.there(decide.OperandNamespace, "router-x", c.emptyDeployment("x")) {
+		t.Error("the routers' Deployment is there")
+	}
+	if !c.there(decide.OperandNamespace, "router-x", &corev1.Service{}) {
+		t.Error("what leads to the routers went before them")
+	}
+	if !c.there(decide.Namespace, "x", &operatorv1.IngressController{}) {
+		t.Fatal("it was forgotten while its routers ran")
+	}
+	for _, name := range []string{"x-old", "x-stuck"} {
+		c.must(c.admin.Delete(t.Context(), &corev1.Pod{ObjectMeta: objectMeta(decide.OperandNamespace, name)}))
+	}
+	c.must(c.admin.Delete(t.Context(), &corev1.Pod{ObjectMeta: objectMeta(decide.OperandNamespace, "x-old")}, client.GracePeriodSeconds(0)))
+	c.settle()
+	if !c.there(decide.Namespace, "x", &operatorv1.IngressController{}) {
+		t.Fatal("it was forgotten while a router drained")
+	}
+	c.now = c.now.Add(3 * time.Minute) // a minute's grace, and what is added to it
+	for c.cutAfter(1) {
+	}
+	if c.there(decide.Namespace, "x", &operatorv1.IngressController{}) {
+		t.Error("the finalizer is still there")
+	}
+	for name, o := range map[string]client.Object{
+		"router-x": &corev1.Service{}, "router-internal-x": &corev1.Service{}, "router-config-x": &corev1.ConfigMap{}, "router-certs-x": &corev1.Secret{},
+	} {
+		if c.there(decide.OperandNamespace, name, o) {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// certificate is what is served for an IngressController.
+func (c *cluster) certificate(name string) *x509.Certificate {
+	c.t.Helper()
+	s := &corev1.Secret{}
+	c.get(decide.OperandNamespace, decide.CertificateName(name), s)
+	block, _ := pem.Decode(s.Data[corev1.TLSCertKey])
+	cert, err := x509.ParseCertificate(block.Bytes)
+	c.must(err)
+	return cert
+}
+
+// trust are the authorities that clients are told of.
+func (c *cluster) trust() *x509.CertPool {
+	c.t.Helper()
+	cm := &corev1.ConfigMap{}
+	c.get(namespaceManaged, trustName, cm)
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(cm.Data["ca-bundle.crt"])) {
+		c.t.Fatal("no authority is published")
+	}
+	return pool
+}
+
+// TestHardCase16_CertificatesOverFourYears: at every moment what is served is
+// good, and was signed by somebody whom clients knew for long; routers are
+// never replaced for it.
+func TestHardCase16_CertificatesOverFourYears(t *testing.T) {
+	c := newCluster(t)
+	c.settle()
+	domain := c.controller(decide.DefaultName).Status.Domain
+	version := c.deployment(decide.DefaultName).Spec.Template
+	known := c.trust()
+	serials := map[string]bool{}
+	const month = 30 * 24 * time.Hour
+	for range 4 * 12 {
+		c.now = c.now.Add(month)
+		c.settle()
+		cert := c.certificate(decide.DefaultName)
+		serials[cert.SerialNumber.String()] = true
+		if _, err := cert.Verify(x509.VerifyOptions{DNSName: "console." + domain, Roots: known, CurrentTime: c.now}); err != nil {
+			t.Fatalf("with what clients knew a month ago: %v", err)
+		}
+		if left := cert.NotAfter.Sub(c.now); left < month {
+			t.Errorf("it ends in %s", left)
+		}
+		known = c.trust()
+	}
+	if len(serials) < 4 || len(serials) > 8 {
+		t.Errorf("%d certificates in four years", len(serials))
+	}
+	if mustJSON(t, version) != mustJSON(t, c.deployment(decide.DefaultName).Spec.Template) {
+		t.Error("routers were replaced for a certificate")
+	}
+}
+
+// TestHardCase16_AnOwnDefaultCertificate is served once it is there and good,
+// and the last good one until then.
+func TestHardCase16_AnOwnDefaultCertificate(t *testing.T) {
+	c := newCluster(t)
+	c.settle()
+	served := c.certificate(decide.DefaultName)
+	c.change(decide.DefaultName, `{"spec":{"defaultCertificate":{"name":"mine"}}}`)
+	c.settle()
+	c.says(decide.DefaultName, "DefaultCertificateValid=False/NotUsable Degraded=True Admitted=True")
+	secret := &corev1.Secret{ObjectMeta: objectMeta(decide.OperandNamespace, "mine"), Data: map[string][]byte{corev1.TLSCertKey: []byte("junk")}}
+	c.must(c.admin.Create(t.Context(), secret))
+	c.settle()
+	c.says(decide.DefaultName, "DefaultCertificateValid=False/NotUsable")
+	if !c.certificate(decide.DefaultName).Equal(served) {
+		t.Error("junk is served")
+	}
+	domain := c.controller(decide.DefaultName).Status.Domain
+	authority, err := newAuthority(c.r.Random, c.now)
+	c.must(err)
+	own, err := newLeaf(c.r.Random, map[string][]byte{corev1.TLSCertKey: authority.cert, corev1.TLSPrivateKeyKey: authority.key}, domain, c.now)
+	c.must(err)
+	secret.Data = map[string][]byte{corev1.TLSCertKey: own.cert, corev1.TLSPrivateKeyKey: own.key}
+	c.must(c.admin.Update(t.Context(), secret))
+	c.settle()
+	c.says(decide.DefaultName, "DefaultCertificateValid=True Degraded=False Upgradeable=True")
+	now := &corev1.Secret{}
+	c.get(decide.OperandNamespace, decide.CertificateName(decide.DefaultName), now)
+	if !bytes.Equal(now.Data[corev1.TLSCertKey], own.cert) {
+		t.Error("the own certificate is not served")
+	}
+	c.must(c.admin.Delete(t.Context(), secret))
+	c.settle()
+	c.says(decide.DefaultName, "DefaultCertificateValid=False")
+	if c.get(decide.OperandNamespace, now.Name, now); !bytes.Equal(now.Data[corev1.TLSCertKey], own.cert) {
+		t.Error("the last good one is not served")
+	}
+	for _, cond := range c.controller(decide.DefaultName).Status.Conditions {
+		if strings.Contains(cond.Message, "PRIVATE") {
+			t.Errorf("%s shows a key", cond.Type)
+		}
+	}
+}
+
+// TestClientsAuthoritiesReachTheRouters with their configuration, and are never
+// left out.
+func TestClientsAuthoritiesReachTheRouters(t *testing.T) {
+	c := newCluster(t)
+	c.make("x", `{"domain":"x.example","clientTLS":{"clientCertificatePolicy":"Required","clientCA":{"name":"people"}}}`)
+	c.settle()
+	c.says("x", "Admitted=False/Invalid")
+	cm := &corev1.ConfigMap{ObjectMeta: objectMeta(namespaceConfig, "people"), Data: map[string]string{"ca-bundle.pem": "one"}}
+	c.must(c.admin.Create(t.Context(), cm))
+	c.settle()
+	config := &corev1.ConfigMap{}
+	c.get(decide.OperandNamespace, "router-config-x", config)
+	if config.Data["client-ca.pem"] != "one" || !strings.Contains(config.Data["router.yaml"], "RequireAndVerifyClientCert") {
+		t.Errorf("%+v", config.Data)
+	}
+	t.Log("without them nobody new gets in: what routers have stays")
+	c.must(c.admin.Delete(t.Context(), cm))
+	c.settle()
+	c.says("x", "Admitted=False/Invalid")
+	if c.get(decide.OperandNamespace, "router-config-x", config); config.Data["client-ca.pem"] != "one" {
+		t.Errorf("%+v", config.Data)
+	}
+}

@@ -1,0 +1,139 @@
+package ingress
+
+import (
+	"context"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	render "github.com/holdfast/holdfast/internal/render/router"
+)
+
+// Namespaces whose objects the manager's cache has to hold, by kind.
+var (
+	SecretNamespaces    = []string{decide.OperandNamespace, decide.Namespace}
+	ConfigMapNamespaces = []string{decide.OperandNamespace, namespaceConfig, namespaceManaged}
+)
+
+const (
+	// namespaceConfig is where people put authorities of clients.
+	namespaceConfig = "openshift-config"
+	// namespaceManaged is where the authority of default certificates is
+	// published.
+	namespaceManaged = "openshift-config-managed"
+)
+
+// SetUp has the manager call the reconciler whenever something changes that a
+// decision looks at.
+func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
+	r.gateways = knowsGateways(mgr)
+	all := handler.EnqueueRequestsFromMapFunc(r.all)
+	theirs := handler.EnqueueRequestsFromMapFunc(owner)
+	b := ctrl.NewControllerManagedBy(mgr).Named("ingress").
+		Watches(&operatorv1.IngressController{}, all).
+		Watches(&configv1.Infrastructure{}, all).
+		Watches(&configv1.Ingress{}, all).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: hostChanged})).
+		Watches(&corev1.Namespace{}, all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&corev1.Secret{}, all, in(SecretNamespaces...)).
+		Watches(&corev1.ConfigMap{}, all, in(ConfigMapNamespaces...)).
+		Watches(&appsv1.Deployment{}, theirs).
+		Watches(&corev1.Service{}, theirs).
+		Watches(&corev1.Pod{}, theirs, in(decide.OperandNamespace)).
+		Watches(&policyv1.PodDisruptionBudget{}, theirs).
+		Watches(&networkingv1.NetworkPolicy{}, theirs).
+		Watches(&networkingv1.Ingress{}, theirs).
+		Watches(&networkingv1.IngressClass{}, theirs)
+	if r.gateways {
+		class := &unstructured.Unstructured{}
+		class.SetGroupVersionKind(render.GatewayClassKind)
+		b = b.Watches(class, theirs)
+	} else {
+		mgr.GetLogger().Info("the kinds of the Gateway API are not installed: routers serve Ingresses only")
+	}
+	return b.Complete(r)
+}
+
+func knowsGateways(mgr ctrl.Manager) bool {
+	kind := render.GatewayClassKind
+	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	return err == nil
+}
+
+// in keeps to some namespaces: other controllers have the cache hold more.
+func in(namespaces ...string) builder.Predicates {
+	return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+		for _, n := range namespaces {
+			if o.GetNamespace() == n {
+				return true
+			}
+		}
+		return false
+	}))
+}
+
+// all asks for every IngressController, and for the one that there has to be.
+func (r *Reconciler) all(ctx context.Context, changed client.Object) []reconcile.Request {
+	var list operatorv1.IngressControllerList
+	if err := r.Client.List(ctx, &list, client.InNamespace(decide.Namespace)); err != nil {
+		log.FromContext(ctx).Error(err, "list IngressControllers")
+	}
+	names := map[string]bool{decide.DefaultName: true}
+	for i := range list.Items {
+		names[list.Items[i].Name] = true
+	}
+	if _, ok := changed.(*operatorv1.IngressController); ok && changed.GetNamespace() == decide.Namespace {
+		names[changed.GetName()] = true
+	}
+	return requests(names)
+}
+
+// owner asks for the IngressController that an object belongs to, or would by
+// its name: whoever takes the label away is noticed too.
+func owner(_ context.Context, changed client.Object) []reconcile.Request {
+	names := map[string]bool{}
+	for _, key := range []string{decide.LabelOwner, decide.LabelDeployment} {
+		if name := changed.GetLabels()[key]; name != "" {
+			names[name] = true
+		}
+	}
+	for _, name := range decide.NamesOf(changed.GetName()) {
+		names[name] = true
+	}
+	return requests(names)
+}
+
+func requests(names map[string]bool) []reconcile.Request {
+	var out []reconcile.Request
+	for name := range names {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: decide.Namespace, Name: name}})
+	}
+	return out
+}
+
+// hostChanged is whether a node differs in what is looked at. Its heartbeat
+// does not count.
+func hostChanged(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*corev1.Node)
+	after, also := e.ObjectNew.(*corev1.Node)
+	if !ok || !also {
+		return true
+	}
+	return !equality.Semantic.DeepEqual(hostOf(before), hostOf(after))
+}

@@ -1,0 +1,34 @@
+// Package alerts holds the alerts of a site with two control planes: as a file
+// for Prometheus, and as the object that Prometheus' operator takes.
+package alerts
+
+import (
+	_ "embed"
+
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed rules.yaml
+var rules []byte
+
+// Namespace and Name are those of the object.
+const (
+	Namespace = "openshift-etcd"
+	Name      = "holdfast-two-node"
+)
+
+// File returns the rules as a file for Prometheus' `rule_files`.
+func File() []byte { return append([]byte(nil), rules...) }
+
+// Object returns the rules as a PrometheusRule of monitoring.coreos.com/v1.
+func Object() map[string]any {
+	var spec map[string]any
+	if err := yaml.Unmarshal(rules, &spec); err != nil {
+		panic(err) // embedded, and read by a test
+	}
+	return map[string]any{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+		"metadata": map[string]any{"namespace": Namespace, "name": Name, "labels": map[string]any{"app.kubernetes.io/name": "holdfast"}},
+		"spec":     spec,
+	}
+}

@@ -1,0 +1,122 @@
+package alerts
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+type rule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+func all(t *testing.T) []rule {
+	t.Helper()
+	var file struct {
+		Groups []struct{ Rules []rule }
+	}
+	if err := yaml.Unmarshal(File(), &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Groups) != 1 || len(file.Groups[0].Rules) < 20 {
+		t.Fatalf("%+v", file)
+	}
+	return file.Groups[0].Rules
+}
+
+// promtool is Prometheus' own tester: that of the machine, or what
+// hack/promtool has left.
+func promtool(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("promtool"); err == nil {
+		return path
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(cache, "holdfast", "promtool", "promtool")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+		t.Fatal("promtool is missing: run hack/promtool once")
+	}
+	t.Skip("NOT TESTED: this needs promtool (run hack/promtool once)")
+	return ""
+}
+
+func TestPromtoolAgreesWhenAlertsFire(t *testing.T) {
+	tool := promtool(t)
+	dir := t.TempDir()
+	tests, err := os.ReadFile("testdata/rules.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"rules.yaml": File(), "rules.test.yaml": tests} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules.test.yaml"}} {
+		cmd := exec.CommandContext(t.Context(), tool, args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+func TestEachAlertHasItsPlaceInTheRunbook(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/runbook/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all(t) {
+		anchor := strings.TrimPrefix(r.Annotations["runbook_url"], "docs/runbook/alerts.md#")
+		if anchor != strings.ToLower(r.Alert) || !strings.Contains(string(page), "\n## "+r.Alert+"\n") {
+			t.Errorf("%s: %q leads nowhere", r.Alert, r.Annotations["runbook_url"])
+		}
+		if s := r.Labels["severity"]; s != "critical" && s != "warning" {
+			t.Errorf("%s: severity %q", r.Alert, s)
+		}
+		if r.For == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s is not whole: %+v", r.Alert, r)
+		}
+	}
+}
+
+// metric are the names of Holdfast's metrics in an expression.
+var metric = regexp.MustCompile(`holdfast_[a-z_]+`)
+
+func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
+	var sources strings.Builder
+	for _, path := range []string{"../../agent/pacemakerstatus/metrics.go", "../../agent/network/metrics/metrics.go"} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources.Write(data)
+	}
+	for _, r := range all(t) {
+		for _, name := range metric.FindAllString(r.Expr, -1) {
+			own := strings.TrimPrefix(strings.TrimPrefix(name, "holdfast_"), "network_")
+			if !strings.Contains(sources.String(), `"`+own+`"`) {
+				t.Errorf("%s asks for %s, which nobody tells", r.Alert, name)
+			}
+		}
+	}
+}
+
+func TestTheObjectHoldsTheSameRules(t *testing.T) {
+	spec, ok := Object()["spec"].(map[string]any)
+	if !ok || len(spec["groups"].([]any)) != 1 { //nolint:forcetypeassert // a test
+		t.Errorf("%+v", Object())
+	}
+}

@@ -1,0 +1,33 @@
+package manifests
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// hostsName is the name of what hosts may read.
+const hostsName = "holdfast-hosts"
+
+// hostAccess lets every host, by its kubelet's account, read what its network
+// follows from: who the nodes are, and the cluster's virtual IPs. Kubernetes
+// itself lets a host read its own node only, and change that.
+func hostAccess() []object {
+	kind := func(name string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: name}
+	}
+	read := []string{"get", "list", "watch"}
+	return []object{
+		{file: "10-host-access-role", value: &rbacv1.ClusterRole{
+			TypeMeta: kind("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: hostsName},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read},
+				{APIGroups: []string{"config.openshift.io"}, Resources: []string{"infrastructures"}, Verbs: read},
+			},
+		}},
+		{file: "10-host-access-binding", value: &rbacv1.ClusterRoleBinding{
+			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: hostsName},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: hostsName},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"}},
+		}},
+	}
+}

@@ -1,0 +1,76 @@
+package operator
+
+import (
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+)
+
+// ingressAccess is what it takes to keep routers: all of it in their own
+// namespaces but the classes. The routers' rights are the installation's to
+// give: an operator that could give them would have to have them.
+func ingressAccess() []Object {
+	const name = Name + "-ingress"
+	var out []Object
+	out = append(out, inNamespace("ingress", ingress.Namespace, name,
+		rule("operator.openshift.io", []string{"create", "get", "list", "patch", "watch"}, "ingresscontrollers"),
+		rule("operator.openshift.io", []string{"patch"}, "ingresscontrollers/status"),
+		rule("", []string{"create", "get", "list", "patch", "watch"}, "secrets"),
+	)...)
+	out = append(out, inNamespace("routers", ingress.OperandNamespace, name,
+		rule("apps", keep, "deployments"),
+		rule("", keep, "configmaps", "secrets", "services"),
+		rule("", read, "pods"),
+		rule("networking.k8s.io", keep, "ingresses", "networkpolicies"),
+		rule("policy", keep, "poddisruptionbudgets"),
+	)...)
+	out = append(out, inNamespace("client-authorities", "openshift-config", name, rule("", read, "configmaps"))...)
+	trust := rule("", []string{"patch"}, "configmaps")
+	trust.ResourceNames = []string{"default-ingress-cert"}
+	return append(out, inNamespace("trust", "openshift-config-managed", name,
+		rule("", append([]string{"create"}, read...), "configmaps"), trust)...)
+}
+
+func object(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Labels: labels()} }
+
+// PlacementPolicyName is the name of the rule that keeps the default placement
+// of routers.
+const PlacementPolicyName = "holdfast-default-placement"
+
+// placementStays refuses to change where routers run by default once it was
+// settled: their number would stay and their hosts would not, and the names of
+// the site lead to the hosts.
+func placementStays() []Object {
+	const field = "status.defaultPlacement"
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta: admission("ValidatingAdmissionPolicy"), ObjectMeta: object(PlacementPolicyName),
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{"config.openshift.io"}, APIVersions: []string{"*"}, Resources: []string{"ingresses/status"},
+					},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{
+				Expression: fmt.Sprintf("!has(oldObject.status) || !has(oldObject.%[1]s) || oldObject.%[1]s == '' || "+
+					"(has(object.status) && has(object.%[1]s) && object.%[1]s == oldObject.%[1]s)", field),
+				Message: "status.defaultPlacement is settled for the life of a cluster: " +
+					"set spec.replicas and spec.nodePlacement of the IngressController instead",
+				Reason: new(metav1.StatusReasonForbidden),
+			}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: admission("ValidatingAdmissionPolicyBinding"), ObjectMeta: object(PlacementPolicyName),
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: PlacementPolicyName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	return []Object{{"placement", policy}, {"placement-binding", binding}}
+}

@@ -1,0 +1,51 @@
+package operator
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// twoNodeAccess is what it takes to set two control planes up: privileged pods
+// in the operator's namespace. Whoever controls the operator of such a cluster
+// controls its hosts.
+func twoNodeAccess() []Object {
+	const name = Name + "-two-node"
+	return append(
+		inNamespace("two-node", Namespace, name,
+			rule("", all, "configmaps", "secrets"),
+			rule("", read, "pods"),
+			rule("batch", all, "jobs"),
+			rule("monitoring.coreos.com", []string{"create", "patch"}, "prometheusrules"),
+		),
+		inCluster("two-node", name,
+			rule("operator.openshift.io", append([]string{"patch", "update"}, read...), "etcds", "etcds/status"),
+			// How the hosts are: the object is the operator's to make, its status the
+			// hosts' to write, and events about it are where the API wants them.
+			rule("etcd.openshift.io", append([]string{"create"}, read...), "pacemakerclusters"),
+			rule("", []string{"create"}, "events"),
+		)...,
+	)
+}
+
+// inNamespace are a role in a namespace, and its binding to the operator.
+func inNamespace(file, namespace, name string, rules ...rbacv1.PolicyRule) []Object {
+	meta := object(name)
+	meta.Namespace = namespace
+	ref := roleRef("Role")
+	ref.Name = name
+	return []Object{
+		{file + "-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta, Rules: rules}},
+		{file + "-role-binding", &rbacv1.RoleBinding{TypeMeta: rbac("RoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: subjects()}},
+	}
+}
+
+// inCluster is the same without a namespace.
+func inCluster(file, name string, rules ...rbacv1.PolicyRule) []Object {
+	ref := roleRef("ClusterRole")
+	ref.Name = name
+	return []Object{
+		{file + "-cluster-role", &rbacv1.ClusterRole{TypeMeta: rbac("ClusterRole"), ObjectMeta: object(name), Rules: rules}},
+		{file + "-cluster-role-binding", &rbacv1.ClusterRoleBinding{
+			TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: object(name), RoleRef: ref, Subjects: subjects(),
+		}},
+	}
+}

@@ -1,0 +1,33 @@
+package router
+
+import (
+	"maps"
+
+	operatorv1 "github.com/openshift/api/operator/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+)
+
+// DefaultController is the IngressController that every cluster has. It says
+// how many routers there are and where, although the defaults are the same:
+// a person finds it where they would change it.
+func DefaultController(c ingress.Cluster) map[string]any {
+	p := ingress.DefaultPlacement(c)
+	labels := map[string]any{}
+	for key, value := range maps.All(p.NodeSelector) {
+		labels[key] = value
+	}
+	placement := map[string]any{"nodeSelector": map[string]any{"matchLabels": labels}}
+	if p.ControlPlane {
+		var list []any
+		for _, t := range ingress.ControlPlaneTolerations() {
+			list = append(list, map[string]any{"key": t.Key, "operator": string(t.Operator), "effect": string(t.Effect)})
+		}
+		placement["tolerations"] = list
+	}
+	return map[string]any{
+		"apiVersion": operatorv1.GroupVersion.String(), "kind": "IngressController",
+		"metadata": map[string]any{"namespace": ingress.Namespace, "name": ingress.DefaultName},
+		"spec":     map[string]any{"replicas": int64(p.Replicas), "nodePlacement": placement},
+	}
+}

@@ -1,0 +1,72 @@
+package router
+
+import (
+	"maps"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+)
+
+// markerPath is the path of the marker's only rule, on the port for statistics
+// alone, where it leads back to.
+const markerPath = "/holdfast-has-read-the-cluster"
+
+// marker is an Ingress that the routers' start waits for. It is in front of no
+// request: what it routes is on the port for statistics.
+func marker(r *ingress.Router) *networkingv1.Ingress {
+	out := &networkingv1.Ingress{
+		TypeMeta: networking("Ingress"), ObjectMeta: meta(r, ingress.RouterName(r.Name)),
+		Spec: networkingv1.IngressSpec{
+			IngressClassName: new(ingress.ClassName(r.Name)),
+			Rules: []networkingv1.IngressRule{{IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+				Paths: []networkingv1.HTTPIngressPath{{
+					Path: markerPath, PathType: new(networkingv1.PathTypeExact),
+					Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+						Name: ingress.InternalName(r.Name), Port: networkingv1.ServiceBackendPort{Name: ingress.MetricsPort},
+					}},
+				}},
+			}}}},
+		},
+	}
+	maps.Copy(out.Labels, markerLabels(r))
+	out.Annotations = map[string]string{"traefik.ingress.kubernetes.io/router.entrypoints": ingress.MetricsPort}
+	return out
+}
+
+// markerLabels are what the marker needs to be among the routes that are
+// selected, nil where nothing can be.
+func markerLabels(r *ingress.Router) map[string]string {
+	out := ingress.OwnerLabels(r.Name)
+	if r.RouteSelector == nil {
+		return out
+	}
+	maps.Copy(out, r.RouteSelector.MatchLabels)
+	for _, e := range r.RouteSelector.MatchExpressions {
+		switch _, there := out[e.Key]; {
+		case there:
+		case e.Operator == metav1.LabelSelectorOpIn && len(e.Values) > 0:
+			out[e.Key] = e.Values[0]
+		case e.Operator == metav1.LabelSelectorOpExists:
+			out[e.Key] = ""
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(r.RouteSelector)
+	if err != nil || !selector.Matches(labels.Set(out)) || out[ingress.LabelOwner] != r.Name {
+		return nil
+	}
+	return out
+}
+
+// markerRoute is the name that Traefik gives the marker's route: of all its
+// parts, with everything but letters and digits as hyphens.
+func markerRoute(r *ingress.Router) string {
+	name := ingress.OperandNamespace + "-" + ingress.RouterName(r.Name) + "-" + markerPath
+	words := strings.FieldsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && (c < 'A' || c > 'Z')
+	})
+	return strings.Join(words, "-")
+}
