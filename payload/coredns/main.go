@@ -8,6 +8,7 @@ import (
 	"github.com/coredns/coredns/coremain"
 
 	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/bufsize"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/forward"
@@ -22,14 +23,18 @@ import (
 	_ "github.com/coredns/coredns/plugin/reload"
 	_ "github.com/coredns/coredns/plugin/rewrite"
 	_ "github.com/coredns/coredns/plugin/template"
+
+	_ "github.com/holdfast/holdfast/payload/coredns/plugin/cluster"
+	_ "github.com/holdfast/holdfast/payload/coredns/plugin/mdns"
 )
 
 // order is the order in which plugins see a query, whatever the order in a
 // Corefile. It is CoreDNS's own: what watches comes first, loadbalance before
-// cache so that cached answers rotate too, and what answers comes last.
+// cache so that cached answers rotate too, and what answers comes last. Our
+// own plugins stand before cache: what they say may change within a second.
 var order = []string{
-	"reload", "bind", "ready", "health", "prometheus", "errors", "log",
-	"loadbalance", "rewrite", "cache", "template", "hosts", "kubernetes",
+	"reload", "bufsize", "bind", "ready", "health", "prometheus", "errors", "log",
+	"loadbalance", "rewrite", "cluster", "mdns", "cache", "template", "hosts", "kubernetes",
 	"loop", "forward",
 }
 

@@ -14,7 +14,14 @@ import (
 // prefix is where the load writes.
 const prefix = "load/"
 
-// load writes new keys without a pause and remembers what was acknowledged.
+// full is how long the writers go on without a pause after the survivor
+// acknowledged its first write. What follows, the wait for the removal, needs
+// writers but not all of the processor: 200 repetitions of each case are to be
+// had in a session.
+const full = 200 * time.Millisecond
+
+// load writes new keys, without a pause around the failure, and remembers what
+// was acknowledged.
 type load struct {
 	target atomic.Pointer[clientv3.Client]
 	cancel context.CancelFunc
@@ -48,6 +55,9 @@ func (l *load) write(ctx context.Context, base string) {
 			continue
 		}
 		l.note(key, r.Header.Revision)
+		if l.past(full) {
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 }
 
@@ -94,6 +104,14 @@ func (l *load) took() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first.Sub(l.since)
+}
+
+// past reports whether the survivor's first acknowledgement is longer ago
+// than that.
+func (l *load) past(d time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.first.IsZero() && time.Since(l.first) > d
 }
 
 func (l *load) stop() {
@@ -169,7 +187,7 @@ func check(t *testing.T, h *host, l *load, e *events) verdict {
 func read(t *testing.T, h *host) map[string]int64 {
 	t.Helper()
 	present := map[string]int64{}
-	eventually(t, "read all", func(ctx context.Context) error {
+	within(t, "read all", 20*time.Second, func(ctx context.Context) error {
 		r, err := h.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 		if err == nil {
 			for _, kv := range r.Kvs {

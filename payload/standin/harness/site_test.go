@@ -157,9 +157,16 @@ func (h *host) status(t *testing.T) *clientv3.StatusResponse {
 // eventually tries until it works, for at most 20 s.
 func eventually(t *testing.T, what string, try func(context.Context) error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	within(t, what, time.Second, try)
+}
+
+// within is eventually for what may take long by itself, as a change of many
+// keys does on a busy machine.
+func within(t *testing.T, what string, limit time.Duration, try func(context.Context) error) {
+	t.Helper()
+	deadline := time.Now().Add(20*time.Second + 4*limit)
 	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		err := try(ctx)
 		cancel()
 		if err == nil {

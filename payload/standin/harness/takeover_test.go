@@ -76,6 +76,7 @@ type figures struct {
 
 func series(t *testing.T, s *site, f failure, deadLed bool, writers int) {
 	var sum figures
+	defer func() { sum.tell(t) }() // also when one repetition ends the series
 	for i := range *repetitions {
 		dead := s.hosts[(i+rand.IntN(2))%2]
 		once(s, f, dead, deadLed, writers, i, &sum)
@@ -83,10 +84,14 @@ func series(t *testing.T, s *site, f failure, deadLed bool, writers int) {
 			break
 		}
 	}
+}
+
+// tell logs what the repetitions that came to their end have shown.
+func (f *figures) tell(t *testing.T) {
 	t.Logf("runs %d, acknowledged %d, lost %d, watch events missing %d, revision went back %d; entries decided %d (unseen in %d runs)",
-		sum.runs, sum.acked, sum.lost, sum.missed, sum.back, sum.tail, sum.unseen)
+		f.runs, f.acked, f.lost, f.missed, f.back, f.tail, f.unseen)
 	t.Logf("ms min/median/p90/max: first write %s; leading %s; committing %s; removed %s; two voters again %s",
-		spread(sum.write), spread(sum.leading), spread(sum.committing), spread(sum.removed), spread(sum.rejoin))
+		spread(f.write), spread(f.leading), spread(f.committing), spread(f.removed), spread(f.rejoin))
 }
 
 // once is one repetition: two voters before, two voters after.
@@ -163,7 +168,7 @@ func (f *figures) add(t *testing.T, r takeover.Result) {
 // sweep removes the keys of earlier repetitions.
 func sweep(t *testing.T, h *host) {
 	t.Helper()
-	eventually(t, "sweep", func(ctx context.Context) error {
+	within(t, "sweep", 20*time.Second, func(ctx context.Context) error {
 		_, err := h.client.Delete(ctx, prefix, clientv3.WithPrefix())
 		return err
 	})

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
+)
+
+var log = clog.NewWithPlugin("cluster")
+
+// serving is the file of the configuration that serves. The one of the next
+// begins with its names: a reload must not lose them to a file that is broken.
+var serving atomic.Pointer[file]
+
+func init() { plugin.Register("cluster", setup) }
+
+func setup(c *caddy.Controller) error {
+	path, err := parse(c)
+	if err != nil {
+		return plugin.Error("cluster", err)
+	}
+	handler := &Cluster{file: newFile(path)}
+	stop := make(chan struct{})
+	c.OnStartup(func() error {
+		handler.file.follows(serving.Swap(handler.file))
+		if err := handler.file.look(); err != nil {
+			log.Error(err)
+		}
+		if !handler.Ready() {
+			log.Warningf("knows no names: waits for %s", path)
+		}
+		go handler.file.follow(stop)
+		return nil
+	})
+	c.OnShutdown(func() error {
+		close(stop)
+		return nil
+	})
+	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+		handler.Next = next
+		return handler
+	})
+	return nil
+}
+
+// parse returns the path of the zone file.
+func parse(c *caddy.Controller) (path string, err error) {
+	for i := 0; c.Next(); i++ {
+		if i > 0 {
+			return "", plugin.ErrOnce
+		}
+		args := c.RemainingArgs()
+		if len(args) != 1 {
+			return "", c.ArgErr()
+		}
+		path = args[0]
+		if c.NextBlock() {
+			return "", c.Errf("unknown property '%s'", c.Val())
+		}
+	}
+	if root := dnsserver.GetConfig(c).Root; !filepath.IsAbs(path) && root != "" {
+		path = filepath.Join(root, path)
+	}
+	return path, nil
+}

@@ -1,0 +1,51 @@
+package mdns
+
+import (
+	"net/netip"
+	"syscall"
+	"unsafe"
+)
+
+// addresses are the host's, by the number of their interface, asked of the
+// kernel at once: package net asks anew for each interface, and a host has one
+// for every pod.
+func addresses() (map[int][]netip.Prefix, error) {
+	data, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := syscall.ParseNetlinkMessage(data)
+	if err != nil {
+		return nil, err
+	}
+	out := map[int][]netip.Prefix{}
+	for _, m := range messages {
+		if m.Header.Type != syscall.RTM_NEWADDR || len(m.Data) < syscall.SizeofIfAddrmsg {
+			continue
+		}
+		head := (*syscall.IfAddrmsg)(unsafe.Pointer(&m.Data[0]))
+		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
+		if err != nil {
+			return nil, err
+		}
+		if a, ok := local4or6(attributes); ok {
+			index := int(head.Index)
+			out[index] = append(out[index], netip.PrefixFrom(a, int(head.Prefixlen)))
+		}
+	}
+	return out, nil
+}
+
+// local4or6 is the own address: on a link between two the other attribute is
+// the other's.
+func local4or6(attributes []syscall.NetlinkRouteAttr) (found netip.Addr, ok bool) {
+	for _, a := range attributes {
+		if a.Attr.Type != syscall.IFA_LOCAL && (a.Attr.Type != syscall.IFA_ADDRESS || ok) {
+			continue
+		}
+		if found, ok = netip.AddrFromSlice(a.Value); ok && a.Attr.Type == syscall.IFA_LOCAL {
+			break
+		}
+	}
+	return found, ok
+}
