@@ -8,13 +8,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/twonode/client"
@@ -187,29 +185,15 @@ func (s *site) report(ctx context.Context, host string) (state.EtcdReport, error
 	if err != nil {
 		return r, err
 	}
-	return r, askAgent(ctx, root+state.EtcdSocketPath, &r)
+	err = askAgent(ctx, root+state.EtcdSocketPath, &r)
+	return r, err
 }
 
-func askAgent(ctx context.Context, socket string, into *state.EtcdReport) error {
+func askAgent(ctx context.Context, socket string, into *state.EtcdReport) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/report", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
+	*into, err = etcdagent.Report(ctx, socket)
+	return err
 }
 
 // sh runs a script on a host.

@@ -313,16 +313,6 @@ func (tr *trial) proven(want int) {
 	}
 }
 
-// fencedAtMost checks that there were no more fences than that.
-func (tr *trial) fencedAtMost(most int) {
-	tr.Helper()
-	list, err := tr.fences(tr.Context(), tr.began)
-	if err != nil {
-		tr.Error(err)
-	}
-	tr.fenced(min(len(list), most))
-}
-
 // boot switches a host on that stayed off, and notes when. A fence may have
 // switched it on already.
 func (tr *trial) boot(host string) {

@@ -1,0 +1,112 @@
+// Command record takes the state of a lab's two hosts into the corpus: for each
+// what crm_mon, corosync.conf and the agent of etcd say now.
+//
+//	go run ./test/corpus/pacemaker/record --lab NAME --name CASE
+//
+// Then `go test ./test/corpus/pacemaker -update` makes the golden statuses:
+// read them before you commit.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// taken are the commands whose output is kept, by the name of its file. What a
+// host cannot say, as one that is off, is left out.
+var taken = map[string][]string{
+	"crm_mon.xml":   {"crm_mon", "--one-shot", "--inactive", "--fence-history=3", "--output-as=xml"},
+	"corosync.conf": {"cat", "/etc/corosync/corosync.conf"},
+	"etcd.json":     {"curl", "--silent", "--fail", "--unix-socket", "/run/holdfast/etcd/agent.sock", "http://agent/report"},
+}
+
+type options struct{ lab, name, hosts, holdfast, folder string }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stderr, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		os.Exit(1) //nolint:forbidigo // this is main
+	}
+}
+
+// caseName keeps the names of folders plain.
+var caseName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+
+func run(ctx context.Context, out io.Writer, args []string) error {
+	var o options
+	flags := flag.NewFlagSet("record", flag.ContinueOnError)
+	flags.StringVar(&o.lab, "lab", "", "name of the lab; empty for the only one")
+	flags.StringVar(&o.name, "name", "", "name of the case, as lost-fence-failed")
+	flags.StringVar(&o.hosts, "hosts", "cp-1,cp-2", "hosts that are asked; one that does not answer is left out")
+	flags.StringVar(&o.holdfast, "holdfast", "holdfast", "the program that reaches the lab")
+	flags.StringVar(&o.folder, "folder", "test/corpus/pacemaker/cases", "where cases lie")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if !caseName.MatchString(o.name) {
+		return fmt.Errorf("--name is %q: give the case a name of small letters, digits, points and lines", o.name)
+	}
+	kept := 0
+	for h := range strings.SplitSeq(o.hosts, ",") {
+		if err := o.record(ctx, h); err != nil {
+			_, _ = fmt.Fprintf(out, "record: %s is left out: %v\n", h, err)
+			continue
+		}
+		kept++
+	}
+	if kept == 0 {
+		return errors.New("no host answered: `holdfast lab status` shows what runs")
+	}
+	_, err := fmt.Fprintf(out, "%d views in %s; now: go test ./test/corpus/pacemaker -update\n", kept, filepath.Join(o.folder, o.name))
+	return err
+}
+
+// record keeps what one host says. Without Pacemaker's own word there is no
+// case.
+func (o options) record(ctx context.Context, name string) error {
+	said := map[string][]byte{}
+	for file, command := range taken {
+		out, err := o.ask(ctx, name, command)
+		if err == nil || file == "crm_mon.xml" && len(out) > 0 {
+			said[file] = out
+		}
+	}
+	if _, err := pacemakerstatus.Parse(said["crm_mon.xml"], time.UTC); err != nil && !errors.Is(err, pacemakerstatus.ErrNotRunning) {
+		return err
+	}
+	dir := filepath.Join(o.folder, o.name, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for file, data := range said {
+		if err := host.WriteFileAtomic(filepath.Join(dir, file), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o options) ask(ctx context.Context, name string, command []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("no answer in a minute"))
+	defer cancel()
+	args := []string{"lab", "exec"}
+	if o.lab != "" {
+		args = append(args, "--name", o.lab)
+	}
+	return host.Run(ctx, host.Command(o.holdfast, append(append(args, name, "--"), command...)...))
+}

@@ -1,0 +1,229 @@
+package lb
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/haproxy"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// B43: who is stopped lets go of new connections first, and of old ones only
+// after a time.
+func TestB43_AnOrderlyStopLosesNoRequestAndDrains(t *testing.T) {
+	s := newSite(t, onlyV4, 2)
+	s.up()
+	h := s.hosts[0]
+	s.hold(h)
+	w := s.watchOf(s.client, api(s.vips[0]), "cp-2")
+	l := s.start(s.client, api(s.vips[0]), 100)
+	time.Sleep(500 * time.Millisecond)
+	fault := time.Now()
+	h.signal(syscall.SIGUSR1)
+	within(t, time.Second, "the redirect goes while haproxy still accepts", func() bool { return !h.redirected() })
+	time.Sleep(3 * time.Second)
+	if got := l.loss(fault); got.failed > 0 {
+		t.Error(got)
+	}
+	if w.ended.Load() || !w.moves(t) {
+		t.Error("the watch was cut at once")
+	}
+	within(t, 25*time.Second, "the watch ends when its time is over", w.ended.Load)
+	h.runHaproxy(h.paths.Config, h.paths.Socket)
+	within(t, 3*time.Second, "redirect on after a start", h.redirected)
+}
+
+// A new authority is what needs a reload: haproxy reads certificates once.
+func TestANewAuthorityIsReloadedOnceAndNobodyNotices(t *testing.T) {
+	s := newSite(t, onlyV4, 2)
+	s.up()
+	h := s.hosts[0]
+	s.hold(h)
+	w := s.watchOf(s.client, api(s.vips[0]), "cp-2")
+	l := s.start(s.client, api(s.vips[0]), 40)
+	start, before := time.Now(), h.pid()
+	bundle := s.ca
+	bundle.pem = append(append([]byte(nil), s.ca.pem...), newAuthority(t).pem...)
+	h.trust(bundle)
+	h.knows(nodes(s.hosts[1], s.hosts[0])) // any change wakes the piece; else it looks every 30 s
+	within(t, 5*time.Second, "reloaded", func() bool { pid := h.pid(); return pid != 0 && pid != before })
+	after := h.pid()
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if !h.redirected() || h.live() != 2 {
+			t.Fatalf("a reload is no loss: %d live, redirected %v", h.live(), h.redirected())
+		}
+	}
+	h.knows(nodes(s.hosts...))
+	l.stop()
+	if got := l.loss(start); got.failed > 0 {
+		t.Error(got)
+	}
+	if w.ended.Load() || !w.moves(t) {
+		t.Error("the watch was cut")
+	}
+	if h.pid() != after {
+		t.Error("reloaded again")
+	}
+}
+
+// Who does not carry the cluster's authority is no API server.
+func TestABackendWithAForeignCertificateGetsNothing(t *testing.T) {
+	s := newSite(t, onlyV4, 3)
+	s.hosts[2].api.stop()
+	s.hosts[2].api.cert = newAuthority(t).issue(t, apilb.VerifyName)
+	s.hosts[2].api.start()
+	s.hosts[1].api.stop()
+	s.hosts[1].api.cert = s.ca.issue(t, "kubelet.example") // the right authority for another purpose
+	s.hosts[1].api.start()
+	h := s.hosts[0]
+	h.knows(nodes(s.hosts...))
+	h.startAgent()
+	h.startHaproxy()
+	within(t, 5*time.Second, "one is left", func() bool { return h.live() == 1 && h.redirected() })
+	time.Sleep(2 * time.Second)
+	if v := h.board.View().Balancer.Value; v.Live() != 1 || !v.Backends["cp-1"] {
+		t.Error(v)
+	}
+}
+
+// What changed while haproxy was away is there when it starts; and what its
+// starting process has from before is brought up to date.
+func TestARestartedHaproxyHasWhatChangedMeanwhile(t *testing.T) {
+	s := newSite(t, onlyV4, 3)
+	s.up()
+	h := s.hosts[0]
+	old, err := os.ReadFile(h.paths.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.signal(syscall.SIGKILL)
+	within(t, 2*time.Second, "gone", func() bool { return !h.board.View().Balancer.Known })
+	h.knows(nodes(s.hosts[:2]...))
+	within(t, 2*time.Second, "written", func() bool {
+		now, err := os.ReadFile(h.paths.Config)
+		return err == nil && len(now) < len(old)
+	})
+	h.runHaproxy(h.paths.Config, h.paths.Socket)
+	within(t, 5*time.Second, "two backends", func() bool { return h.names() == "cp-1 cp-2" && h.live() == 2 })
+
+	// A process that read its file a moment too early.
+	h.signal(syscall.SIGKILL)
+	within(t, 2*time.Second, "gone", func() bool { return !h.board.View().Balancer.Known })
+	stale := filepath.Join(filepath.Dir(h.paths.Config), "stale.cfg")
+	if err := os.WriteFile(stale, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.runHaproxy(stale, h.paths.Socket)
+	within(t, 5*time.Second, "two backends again", func() bool { return h.names() == "cp-1 cp-2" })
+}
+
+// B32: without any backend the VIP is not led to haproxy.
+func TestB32_WithoutAnyAPIServerNothingLeadsToHaproxy(t *testing.T) {
+	s := newSite(t, onlyV4, 2)
+	s.up()
+	for _, h := range s.hosts {
+		h.api.stop()
+	}
+	for _, h := range s.hosts {
+		within(t, apilb.Fruitless+3*time.Second, h.short+": redirect off", func() bool { return !h.redirected() })
+	}
+	s.hosts[1].api.start()
+	for _, h := range s.hosts {
+		within(t, 2*time.Second, h.short+": redirect on", h.redirected)
+	}
+}
+
+// Hard case 41: a disk that is full keeps no server that is gone in a haproxy
+// that runs.
+func TestHardCase41_OnAFullDiskARunningHaproxyStillFollows(t *testing.T) {
+	s := newSite(t, onlyV4, 3)
+	h := s.hosts[0]
+	dir := filepath.Dir(h.paths.Config)
+	must(t, "mount", "-t", "tmpfs", "-o", "size=64k", "hflb", dir)
+	t.Cleanup(func() { must(t, "umount", "-l", dir) })
+	h.knows(nodes(s.hosts...))
+	h.startAgent()
+	h.startHaproxy()
+	within(t, 5*time.Second, "balances over all", func() bool { return h.live() == 3 })
+	fill := filepath.Join(dir, "fill")
+	if err := os.WriteFile(fill, make([]byte, 1<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	h.knows(nodes(s.hosts[:2]...))
+	within(t, time.Second, "a node is gone", func() bool { return h.names() == "cp-1 cp-2" })
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "the file follows when there is room", func() bool {
+		text, err := os.ReadFile(h.paths.Config)
+		return err == nil && !strings.Contains(string(text), "server cp-3")
+	})
+}
+
+// H7: a haproxy that takes questions and does not answer is not waited for.
+func TestH7_AQuestionHasADeadline(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "mute.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	start := time.Now()
+	if _, err := (haproxy.Client{Socket: socket}).Servers(t.Context()); err == nil {
+		t.Error("a mute one answers")
+	}
+	if took := time.Since(start); took > haproxy.Answer+500*time.Millisecond {
+		t.Errorf("waited %v", took)
+	}
+}
+
+// Hard case 22: the second family comes to a living cluster. haproxy has to
+// listen on it, which needs a reload; the first family notices nothing.
+func TestHardCase22_ASecondFamilyComesWithoutALostRequest(t *testing.T) {
+	s := newSite(t, dual, 2)
+	onlyFirst := func(list []netip.Addr) []netip.Addr { return list[:1] } // IPv4 is given first
+	small := nodes(s.hosts...)
+	for i := range small {
+		small[i].Addresses = onlyFirst(small[i].Addresses)
+	}
+	for _, h := range s.hosts {
+		h.board.Update(func(v *state.NetworkView) {
+			v.Settings.APIVIPs, v.Host.Addresses = onlyFirst(s.vips), onlyFirst(h.addresses)
+		})
+		h.knows(small)
+		h.startAgent()
+		h.startHaproxy()
+		within(t, 5*time.Second, "balances", func() bool { return h.live() == 2 && h.redirected() })
+	}
+	h := s.hosts[0]
+	s.hold(h)
+	w := s.watchOf(s.client, api(s.vips[0]), "cp-2")
+	l := s.start(s.client, api(s.vips[0]), 100)
+	start, before := time.Now(), h.pid()
+	for _, host := range s.hosts {
+		host.board.Update(func(v *state.NetworkView) {
+			v.Settings.APIVIPs, v.Host.Addresses = s.vips, host.addresses
+			v.Nodes = state.Known(nodes(s.hosts...))
+		})
+	}
+	within(t, 5*time.Second, "the second VIP leads to every API server", func() bool {
+		_, err := s.ask(s.client, api(s.vips[1]))
+		return err == nil && h.pid() != before
+	})
+	balanced(t, s, s.client, s.vips[1], "cp-1", "cp-2")
+	time.Sleep(3 * time.Second)
+	l.stop()
+	if got := l.loss(start); got.failed > 0 {
+		t.Error("on the first VIP:", got)
+	}
+	if w.ended.Load() || !w.moves(t) {
+		t.Error("a watch on the first VIP was cut")
+	}
+}

@@ -1,0 +1,276 @@
+package lb
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// site is a switch, hosts on it, and a client that is no host.
+type site struct {
+	t      *testing.T
+	prefix string
+	ca     authority
+	// v4, v6 are the families that it has.
+	v4, v6 bool
+	vips   []netip.Addr
+	hosts  []*node
+	client *namespace
+}
+
+// families of a site.
+type families struct{ v4, v6 bool }
+
+var (
+	onlyV4 = families{v4: true}
+	onlyV6 = families{v6: true}
+	dual   = families{v4: true, v6: true}
+)
+
+func (f families) String() string {
+	switch f {
+	case onlyV4:
+		return "v4"
+	case onlyV6:
+		return "v6"
+	default:
+		return "dual"
+	}
+}
+
+var sites atomic.Int32
+
+// newSite makes a site of control planes, haproxy running on none of them yet.
+func newSite(t *testing.T, f families, controlPlanes int) *site {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	for _, program := range []string{"haproxy", "nft", "iptables", "ip"} {
+		if _, err := exec.LookPath(program); err == nil {
+			continue
+		}
+		if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+			t.Fatalf("%s is not installed: run hack/setup", program)
+		}
+		t.Skipf("%s is not installed: run hack/setup", program)
+	}
+	s := &site{t: t, prefix: fmt.Sprintf("hflb%d-%d", os.Getpid(), sites.Add(1)), v4: f.v4, v6: f.v6, ca: newAuthority(t)}
+	must(t, "ip", "netns", "add", s.prefix+"-sw")
+	t.Cleanup(func() { must(t, "ip", "netns", "del", s.prefix+"-sw") })
+	must(t, "ip", "-n", s.prefix+"-sw", "link", "add", "br0", "type", "bridge")
+	must(t, "ip", "-n", s.prefix+"-sw", "link", "set", "br0", "up")
+	if f.v4 {
+		s.vips = append(s.vips, netip.MustParseAddr("10.97.0.5"))
+	}
+	if f.v6 {
+		s.vips = append(s.vips, netip.MustParseAddr("fd97::5"))
+	}
+	s.client = s.attach("client", 99)
+	for i := range controlPlanes {
+		s.hosts = append(s.hosts, s.addHost(fmt.Sprintf("cp-%d", i+1), 11+i))
+	}
+	return s
+}
+
+// namespace is a host as the network sees it.
+type namespace struct {
+	t         *testing.T
+	name      string
+	handle    netns.NsHandle
+	addresses []netip.Addr
+}
+
+// attach makes a namespace with one NIC on the switch.
+func (s *site) attach(name string, number int) *namespace {
+	s.t.Helper()
+	n := &namespace{t: s.t, name: s.prefix + "-" + name}
+	must(s.t, "ip", "netns", "add", n.name)
+	s.t.Cleanup(func() { must(s.t, "ip", "netns", "del", n.name) })
+	n.handle = open(s.t, n.name)
+	must(s.t, "ip", "-n", s.prefix+"-sw", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", n.name)
+	must(s.t, "ip", "-n", s.prefix+"-sw", "link", "set", name, "master", "br0", "up")
+	must(s.t, "ip", "-n", n.name, "link", "set", "lo", "up")
+	must(s.t, "ip", "-n", n.name, "link", "set", "eth0", "up")
+	if s.v4 {
+		n.add(fmt.Sprintf("10.97.0.%d/24", number))
+	}
+	if s.v6 {
+		n.add(fmt.Sprintf("fd97::%d/64", number))
+	}
+	return n
+}
+
+// open opens a namespace.
+func open(t *testing.T, name string) netns.NsHandle {
+	t.Helper()
+	handle, err := netns.GetFromName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = handle.Close() })
+	return handle
+}
+
+// add gives the namespace an address that works at once.
+func (n *namespace) add(prefix string) {
+	n.t.Helper()
+	p := netip.MustParsePrefix(prefix)
+	args := []string{"-n", n.name, "addr", "add", prefix, "dev", "eth0"}
+	if p.Addr().Is6() {
+		args = append(args, "nodad")
+	}
+	must(n.t, "ip", args...)
+	n.addresses = append(n.addresses, p.Addr())
+}
+
+// hold puts the VIPs on a host, and off all others: what keepalived does.
+func (s *site) hold(holder *node) {
+	s.t.Helper()
+	for _, h := range s.hosts {
+		for _, vip := range s.vips {
+			verb := "del"
+			if h == holder {
+				verb = "replace"
+			}
+			args := []string{"-n", h.name, "addr", verb, netip.PrefixFrom(vip, vip.BitLen()).String(), "dev", "eth0"}
+			if vip.Is6() && h == holder {
+				args = append(args, "nodad", "preferred_lft", "0")
+			}
+			_ = exec.Command("ip", args...).Run()
+		}
+	}
+	for _, n := range []*namespace{s.client} {
+		must(s.t, "ip", "-n", n.name, "neigh", "flush", "all")
+	}
+	for _, h := range s.hosts {
+		must(s.t, "ip", "-n", h.name, "neigh", "flush", "all")
+	}
+}
+
+// do runs f with a thread that is in the namespace: sockets that it makes stay
+// there.
+func (n *namespace) do(f func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := netns.Set(n.handle); err != nil {
+			result <- err
+			return
+		}
+		result <- f()
+	}()
+	return <-result
+}
+
+// dial connects from the namespace.
+func (n *namespace) dial(to netip.AddrPort, timeout time.Duration) (net.Conn, error) {
+	var conn net.Conn
+	err := n.do(func() (err error) {
+		conn, err = net.DialTimeout("tcp", to.String(), timeout)
+		return err
+	})
+	return conn, err
+}
+
+// listen listens in the namespace, on all addresses.
+func (n *namespace) listen(port int) (net.Listener, error) {
+	var l net.Listener
+	err := n.do(func() (err error) {
+		l, err = net.Listen("tcp", fmt.Sprintf(":%d", port))
+		return err
+	})
+	return l, err
+}
+
+// run runs a program in the namespace.
+func (n *namespace) run(program string, args ...string) string {
+	n.t.Helper()
+	return must(n.t, "ip", append([]string{"netns", "exec", n.name, program}, args...)...)
+}
+
+// nft gives nft a script.
+func (n *namespace) nft(script string) {
+	n.t.Helper()
+	cmd := exec.Command("ip", "netns", "exec", n.name, "nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(script)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		n.t.Fatalf("nft: %v\n%s\n%s", err, out, script)
+	}
+}
+
+func must(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return string(out)
+}
+
+// nodes are the nodes that a list of hosts makes.
+func nodes(hosts ...*node) []state.Node {
+	var out []state.Node
+	for _, h := range hosts {
+		out = append(out, state.Node{
+			Name: h.short, Labels: map[string]string{state.LabelControlPlane: ""}, Addresses: h.addresses, Ready: true,
+		})
+	}
+	return out
+}
+
+// within waits until a condition holds and returns how long that took. It fails
+// the test where it takes longer than allowed.
+func within(t *testing.T, allowed time.Duration, what string, holds func() bool) time.Duration {
+	t.Helper()
+	allowed = allowance(t, allowed)
+	start := time.Now()
+	for deadline := start.Add(allowed + 10*time.Second); time.Now().Before(deadline); {
+		if holds() {
+			took := time.Since(start)
+			if took > allowed {
+				t.Errorf("%s: took %v, allowed are %v", what, took.Round(time.Millisecond), allowed)
+			} else {
+				t.Logf("%s: %v", what, took.Round(time.Millisecond))
+			}
+			return took
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s: not within %v, nor 10 s later", what, allowed)
+	return 0
+}
+
+// allowance is the time that is allowed on this machine now. The targets are
+// for hosts that have time for their work; where more than two processes per CPU
+// have wanted to run lately, everything takes as much longer as they are more.
+func allowance(t *testing.T, allowed time.Duration) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return allowed
+	}
+	load, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
+	if err != nil {
+		return allowed
+	}
+	factor := min(load/float64(2*runtime.NumCPU()), 5)
+	if factor <= 1 {
+		return allowed
+	}
+	t.Logf("the machine is busy (load %.0f): %v become %v", load, allowed, time.Duration(factor*float64(allowed)).Round(time.Millisecond))
+	return time.Duration(factor * float64(allowed))
+}

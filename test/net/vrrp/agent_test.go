@@ -1,0 +1,147 @@
+package vrrp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/vishvananda/netlink"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// agentDir is set in a process that is the agent of one host instead of the
+// tests: its folder is the host's root.
+const agentDir = "HOLDFAST_VRRP_AGENT"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(agentDir); dir != "" {
+		if err := runAgent(dir, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// runAgent is the agent with the real loop and the real piece; what the other
+// sources would find out is in a file that the test writes, except for the
+// host's addresses.
+func runAgent(dir string, log io.Writer) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	logf := func(format string, args ...any) {
+		_, _ = fmt.Fprintf(log, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
+	}
+	piece := keepalived.New(keepalived.Options{Root: dir, Now: time.Now, Logf: logf, NoProbe: os.Getenv("HOLDFAST_VRRP_NOPROBE") != ""})
+	view, err := readView(dir)
+	if err != nil {
+		return err
+	}
+	a := &network.Agent{
+		Board: network.NewBoard(view), Sources: []network.Source{told{dir}, kernel{}, piece},
+		Pieces: []network.Piece{piece}, Now: time.Now, Logf: logf,
+	}
+	if err := a.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func readView(dir string) (state.NetworkView, error) {
+	var v state.NetworkView
+	data, err := os.ReadFile(filepath.Join(dir, "view.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	return v, err
+}
+
+// told is what a test says: the view but for what the agent finds out itself.
+type told struct{ dir string }
+
+func (told) Name() string { return "test" }
+
+func (s told) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+	follow, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = follow.Close() }()
+	if err := follow.Add(s.dir); err != nil {
+		return err
+	}
+	for {
+		if next, err := readView(s.dir); err == nil {
+			update(func(v *state.NetworkView) {
+				next.Addresses, next.Reachable, next.Claims = v.Addresses, v.Reachable, v.Claims
+				*v = next
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-follow.Events:
+		}
+	}
+}
+
+// kernel follows the host's addresses.
+type kernel struct{}
+
+func (kernel) Name() string { return "kernel" }
+
+func (kernel) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+	changes := make(chan netlink.AddrUpdate, 64)
+	if err := netlink.AddrSubscribe(changes, ctx.Done()); err != nil {
+		return err
+	}
+	for {
+		list, err := hostAddresses()
+		if err != nil {
+			return err
+		}
+		update(func(v *state.NetworkView) { v.Addresses = list })
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case _, ok := <-changes:
+			if !ok {
+				return errors.New("no more address changes")
+			}
+		}
+	}
+}
+
+func hostAddresses() ([]state.HostAddress, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	var out []state.HostAddress
+	for _, l := range links {
+		list, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range list {
+			ip, _ := netip.AddrFromSlice(a.IP)
+			bits, _ := a.Mask.Size()
+			out = append(out, state.HostAddress{Interface: l.Attrs().Name, Index: l.Attrs().Index, Prefix: netip.PrefixFrom(ip.Unmap(), bits), Usable: true})
+		}
+	}
+	return out, nil
+}

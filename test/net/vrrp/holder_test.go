@@ -1,0 +1,215 @@
+package vrrp
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	render "github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// both are the API VIPs of the rigs.
+var both = []netip.Addr{vip4, vip6}
+
+// moved waits until every VIP has left a host and another one has it, and
+// returns how long the slowest took.
+func (r *rig) moved(from *testHost, atMost time.Duration) time.Duration {
+	r.t.Helper()
+	return r.eventually("another holder", atMost, func() bool {
+		for _, vip := range both {
+			found := false
+			for _, h := range r.others(from) {
+				found = found || h.has(vip)
+			}
+			if !found {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestHardCase01_AHolderThatIsLostIsFollowedWithin800ms(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	h := r.holder(vip4)
+	h.unplug()
+	if d := r.moved(h, 3*time.Second); d > 800*time.Millisecond {
+		t.Errorf("it took %s", d)
+	}
+}
+
+// The parent starts the daemon anew, or the agent removes what it left: in both
+// cases the address is on one host again within a second.
+func TestHardCase02_AKilledVRRPProcessLeavesNoSecondHolder(t *testing.T) {
+	t.Parallel()
+	for name, kill := range map[string]func(h *testHost){
+		"the process alone":        func(h *testHost) { must(t, syscall.Kill(h.pid(render.VRRPPIDFile), syscall.SIGKILL)) },
+		"its parent":               func(h *testHost) { must(t, syscall.Kill(h.pid(render.PIDFile), syscall.SIGKILL)) },
+		"B17: the whole container": func(h *testHost) { h.killDaemon() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 3)
+			r.start(both...)
+			h := r.holder(vip4)
+			kill(h)
+			if d := r.moved(h, 3*time.Second); d > time.Second {
+				t.Errorf("it took %s", d)
+			}
+			r.settle(both...)
+			for _, vip := range both {
+				if d := r.overlap(vip); d > 300*time.Millisecond {
+					t.Errorf("%s was on two hosts for %s", vip, d)
+				}
+			}
+		})
+	}
+}
+
+func TestB17_WhatADaemonLeftWhileNoAgentRanIsRemovedWhenOneStarts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	r.start(both...)
+	h := r.holder(vip4)
+	must(t, h.agent.Process.Kill())
+	_ = h.agent.Wait()
+	h.killDaemon()
+	r.moved(h, 3*time.Second)
+	if !h.has(vip4) {
+		t.Fatal("the test is worth nothing: nothing was left behind")
+	}
+	h.startAgent()
+	r.eventually("it is gone", time.Second, func() bool { return !h.has(vip4) && !h.has(vip6) })
+}
+
+func TestHardCase02_AKilledAgentChangesNothingAndComesBackQuietly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	mark := r.mark()
+	for _, h := range r.hosts {
+		must(t, h.agent.Process.Kill())
+		_ = h.agent.Wait()
+		h.startAgent()
+	}
+	r.never("a VIP moved", 3*time.Second, func() bool { return r.mark() != mark })
+}
+
+// It is stopped for 10 s and then goes on: it was ended meanwhile, and its
+// addresses with it.
+func TestHardCase02_AStoppedDaemonIsEndedAndTheStaleHolderYields(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	h := r.holder(vip4)
+	pid := h.pid(render.VRRPPIDFile)
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	took := r.moved(h, 3*time.Second)
+	r.eventually("the stale one is gone", 2*time.Second, func() bool { return !h.has(vip4) && !h.has(vip6) })
+	time.Sleep(10 * time.Second)
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+	r.settle(both...)
+	r.oneHolder(both...)
+	t.Logf("the others followed after %s, two held it for %s", took, max(r.overlap(vip4), r.overlap(vip6)))
+}
+
+func TestB18_ADaemonThatHoldsNothingAndHangsIsReplaced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	r.start(both...)
+	h := r.others(r.holder(vip4))[0]
+	pid, mark := h.pid(render.VRRPPIDFile), r.mark()
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	r.eventually("another process", 20*time.Second, func() bool { now := h.pid(render.VRRPPIDFile); return now != 0 && now != pid })
+	if r.mark() != mark {
+		t.Error("a VIP moved")
+	}
+}
+
+func TestB16_AnOrderlyStopSaysFarewell(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	h := r.holder(vip4)
+	must(t, syscall.Kill(h.pid(render.PIDFile), syscall.SIGTERM))
+	if d := r.moved(h, 3*time.Second); d > 500*time.Millisecond { // the target is 300 ms on an idle machine
+		t.Errorf("it took %s", d)
+	}
+	_ = h.daemon.Wait()
+	r.settle(both...)
+	r.oneHolder(both...)
+}
+
+func TestHardCase41_ATermDuringATakeOverLeavesOneHolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	for _, ms := range []int{0, 300, 550, 600, 650, 700, 750} {
+		first := r.holder(vip4)
+		first.unplug()
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+		stopped := r.others(first)[0]
+		must(t, syscall.Kill(stopped.pid(render.PIDFile), syscall.SIGTERM))
+		_ = stopped.daemon.Wait()
+		r.eventually("the third one holds both", 3*time.Second, func() bool {
+			h := r.others(first)
+			return h[1].has(vip4) && h[1].has(vip6) && !stopped.has(vip4) && !stopped.has(vip6)
+		})
+		first.plug()
+		stopped.startDaemon()
+		time.Sleep(1500 * time.Millisecond)
+		r.settle(both...)
+	}
+}
+
+func TestHardCase41_AFullDiskDoesNotKeepHealthFromKeepalived(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	for _, h := range r.hosts { // before the agent starts, so that it sees it
+		must(t, os.MkdirAll(h.path("/etc/holdfast"), 0o755))
+		must(t, unix.Mount("none", h.path("/etc/holdfast"), "tmpfs", 0, "size=32k"))
+		t.Cleanup(func() { _ = unix.Unmount(h.path("/etc/holdfast"), unix.MNT_DETACH) })
+	}
+	r.start(both...)
+	h := r.holder(vip4)
+	before, err := os.ReadFile(h.path(render.ConfigPath))
+	must(t, err)
+	for i := 0; ; i++ {
+		if err := os.WriteFile(h.path(fmt.Sprintf("/etc/holdfast/full%d", i)), make([]byte, 1024), 0o600); err != nil {
+			break
+		}
+	}
+	h.tell(func(v *state.NetworkView) { // another configuration, and bad health
+		v.Nodes = state.Known([]state.Node{nodeOf(1), nodeOf(2), nodeOf(3)})
+		v.Balancer = state.Fact[state.Balancer]{}
+	})
+	if d := r.moved(h, 3*time.Second); d > 1500*time.Millisecond {
+		t.Errorf("it took %s", d)
+	}
+	if after, err := os.ReadFile(h.path(render.ConfigPath)); err != nil || string(after) != string(before) {
+		t.Errorf("the configuration was harmed: %v", err)
+	}
+	if !strings.Contains(h.log("agent.log"), "no space left") {
+		t.Error("the agent does not say that the disk is full")
+	}
+}
+
+func TestLinkDown_TheHolderYieldsItselfAndAnotherFollows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	h := r.holder(vip4)
+	in(t, r.sw, func() { must(t, linkDown(h.port)) })
+	if d := r.moved(h, 3*time.Second); d > 800*time.Millisecond {
+		t.Errorf("it took %s", d)
+	}
+	r.eventually("it is gone there", time.Second, func() bool { return !h.has(vip4) && !h.has(vip6) })
+}

@@ -1,0 +1,200 @@
+package vrrp
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// settle waits until nothing about VIPs has changed for a second.
+func (r *rig) settle(vips ...netip.Addr) {
+	r.t.Helper()
+	r.eventually("quiet", 15*time.Second, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.events) > 0 && time.Since(r.events[len(r.events)-1].at) > time.Second
+	})
+	for _, vip := range vips {
+		if n := r.holders(vip); len(n) != 1 {
+			r.t.Fatalf("%s is held by %v", vip, n)
+		}
+	}
+}
+
+// holders are the hosts that have a VIP now.
+func (r *rig) holders(vip netip.Addr) []int {
+	r.t.Helper()
+	var out []int
+	for _, h := range r.hosts {
+		if h.has(vip) {
+			out = append(out, h.n)
+		}
+	}
+	return out
+}
+
+func (h *testHost) has(vip netip.Addr) bool {
+	nl, err := netlink.NewHandleAt(h.ns)
+	must(h.r.t, err)
+	defer nl.Close()
+	list, err := nl.AddrList(nil, netlink.FAMILY_ALL)
+	must(h.r.t, err)
+	return slices.ContainsFunc(list, func(a netlink.Addr) bool {
+		ip, _ := netip.AddrFromSlice(a.IP)
+		return ip.Unmap() == vip
+	})
+}
+
+// holder is the one host that has a VIP.
+func (r *rig) holder(vip netip.Addr) *testHost {
+	r.t.Helper()
+	n := r.holders(vip)
+	if len(n) != 1 {
+		r.t.Fatalf("%s is held by %v", vip, n)
+	}
+	return r.hosts[n[0]-1]
+}
+
+// others are all hosts but one.
+func (r *rig) others(h *testHost) []*testHost {
+	return slices.DeleteFunc(slices.Clone(r.hosts), func(o *testHost) bool { return o == h })
+}
+
+func (r *rig) eventually(what string, atMost time.Duration, holds func() bool) time.Duration {
+	r.t.Helper()
+	began := time.Now()
+	for !holds() {
+		if time.Since(began) > atMost {
+			r.t.Fatalf("not within %s: %s", atMost, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// never fails the test if something holds within a while.
+func (r *rig) never(what string, during time.Duration, holds func() bool) {
+	r.t.Helper()
+	for began := time.Now(); time.Since(began) < during; time.Sleep(5 * time.Millisecond) {
+		if holds() {
+			r.t.Fatalf("after %s: %s", time.Since(began), what)
+		}
+	}
+}
+
+// unplug takes a host off the bridge without its noticing.
+func (h *testHost) unplug() {
+	in(h.r.t, h.r.sw, func() { must(h.r.t, netlink.LinkSetNoMaster(link(h.r.t, h.port))) })
+}
+
+func (h *testHost) plug() {
+	in(h.r.t, h.r.sw, func() { must(h.r.t, netlink.LinkSetMaster(link(h.r.t, h.port), link(h.r.t, "br0"))) })
+}
+
+// run runs a program in a host's namespace and returns what it said.
+func (h *testHost) run(name string, args ...string) string {
+	h.r.t.Helper()
+	out, err := exec.Command("/usr/sbin/ip", append([]string{"netns", "exec", h.nsName, name}, args...)...).CombinedOutput()
+	if err != nil {
+		h.r.t.Fatalf("%s %v: %v: %s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// log returns what a host's agent or daemon has written.
+func (h *testHost) log(name string) string {
+	data, _ := os.ReadFile(filepath.Join(h.root, name))
+	return string(data)
+}
+
+// mark returns how many changes there were.
+func (r *rig) mark() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.events)
+}
+
+// since are the changes of a VIP after a mark.
+func (r *rig) since(mark int, vip netip.Addr) []event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []event
+	for _, e := range r.events[mark:] {
+		if e.vip == vip {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// overlap is the longest time that a VIP was on two hosts.
+func (r *rig) overlap(vip netip.Addr) time.Duration {
+	var longest time.Duration
+	var two time.Time
+	on := map[int]bool{}
+	for _, e := range append(r.since(0, vip), event{at: time.Now()}) {
+		if !two.IsZero() {
+			longest = max(longest, e.at.Sub(two))
+		}
+		if on[e.host] = e.there; !e.there {
+			delete(on, e.host)
+		}
+		if len(on) < 2 {
+			two = time.Time{}
+		} else if two.IsZero() {
+			two = e.at
+		}
+	}
+	return longest
+}
+
+// oneHolder fails the test if a VIP was on two hosts for more than a second.
+func (r *rig) oneHolder(vips ...netip.Addr) {
+	r.t.Helper()
+	for _, vip := range vips {
+		if d := r.overlap(vip); d > time.Second {
+			r.t.Errorf("%s was on two hosts for %s", vip, d)
+		}
+	}
+}
+
+// report shows what happened where a test failed.
+func (r *rig) report() {
+	if !r.t.Failed() {
+		return
+	}
+	for _, e := range r.events {
+		r.t.Logf("%s h%d %s there=%v", e.at.Format("15:04:05.000"), e.host, e.vip, e.there)
+	}
+	for _, h := range r.hosts {
+		for _, name := range []string{"agent.log", "keepalived.log"} {
+			lines := strings.Split(strings.TrimSpace(h.log(name)), "\n")
+			lines = slices.DeleteFunc(lines, func(l string) bool {
+				return strings.Contains(l, "ending gratuitous") || strings.Contains(l, "ending unsolicited")
+			})
+			r.t.Logf("%s %s:\n%s", h.name, name, strings.Join(lines[max(0, len(lines)-25):], "\n"))
+		}
+	}
+}
+
+func linkDown(name string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetDown(l)
+}
+
+func linkUp(name string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(l)
+}

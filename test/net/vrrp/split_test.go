@@ -1,0 +1,187 @@
+package vrrp
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// noAPI is what a host is told that reaches no API server.
+func noAPI(v *state.NetworkView) {
+	b := state.Balancer{Backends: map[string]bool{}}
+	for _, n := range v.Nodes.Value {
+		b.Backends[n.Name] = false
+	}
+	v.Balancer, v.LocalAPI = state.Known(b), state.Known(false)
+}
+
+func healthy(v *state.NetworkView) {
+	b := state.Balancer{Backends: map[string]bool{}}
+	for _, n := range v.Nodes.Value {
+		b.Backends[n.Name] = true
+	}
+	v.Balancer, v.LocalAPI, v.Redirected = state.Known(b), state.Known(true), true
+}
+
+func TestHardCase04_ADeadAPIServerBesideALiveHaproxyMovesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	h, mark := r.holder(vip4), r.mark()
+	h.tell(func(v *state.NetworkView) {
+		v.LocalAPI = state.Known(false)
+		v.Balancer = state.Known(state.Balancer{Backends: map[string]bool{"h1": h.n != 1, "h2": h.n != 2, "h3": h.n != 3}})
+	})
+	r.never("a VIP moved", 8*time.Second, func() bool { return r.mark() != mark })
+}
+
+func TestHardCase03_WithoutHaproxyOnTheHolderAnotherFollows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	h := r.holder(vip4)
+	h.tell(func(v *state.NetworkView) { v.Balancer = state.Fact[state.Balancer]{} })
+	if d := r.moved(h, 3*time.Second); d > 1500*time.Millisecond {
+		t.Errorf("it took %s", d)
+	}
+	r.settle(both...)
+	r.oneHolder(both...)
+}
+
+// Every API server fails on every host, each seeing it at another moment, for
+// longer than any patience; all hosts still answer.
+func TestHardCase06_AnOverloadedAPIMovesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	mark := r.mark()
+	for _, lag := range []time.Duration{0, 700 * time.Millisecond} {
+		for _, h := range r.hosts {
+			h.tell(noAPI)
+			time.Sleep(lag)
+		}
+		r.never("a VIP moved while the API is overloaded", 9*time.Second, func() bool { return r.mark() != mark })
+		for _, h := range r.hosts {
+			h.tell(healthy)
+			time.Sleep(lag)
+		}
+		r.never("a VIP moved as the API recovered", 6*time.Second, func() bool { return r.mark() != mark })
+	}
+}
+
+// deaf makes a host drop the adverts of another one.
+func (h *testHost) deaf(to *testHost) {
+	h.run("nft", "add", "table", "inet", "deaf")
+	h.run("nft", "add", "chain", "inet", "deaf", "in", "{ type filter hook input priority -200; }")
+	h.run("nft", "add", "rule", "inet", "deaf", "in", "ip", "saddr", fmt.Sprintf("10.98.0.1%d", to.n), "ip", "protocol", "112", "drop")
+	h.run("nft", "add", "rule", "inet", "deaf", "in", "ip6", "saddr", fmt.Sprintf("fd98::1%d", to.n), "meta", "l4proto", "112", "drop")
+}
+
+// The holder does not hear the other one: nothing happens. The other one does
+// not hear the holder: it takes the VIP, and of two equals the lower address
+// yields. Where the one that hears has the higher address both hold it until
+// the link is mended: VRRP knows no better, and the runbook says so.
+func TestHardCase11_AnAsymmetricSplitHealsToOneHolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	r.start(both...)
+	holder := r.holder(vip4)
+	other := r.others(holder)[0]
+	mark := r.mark()
+	holder.deaf(other)
+	r.never("a deaf holder moved it", 2*time.Second, func() bool { return r.mark() != mark })
+	holder.run("nft", "delete", "table", "inet", "deaf")
+	other.deaf(holder)
+	r.eventually("the deaf one takes it", 2*time.Second, func() bool { return other.has(vip4) && other.has(vip6) })
+	time.Sleep(time.Second)
+	if one := len(r.holders(vip4)) == 1; one != (other.n > holder.n) {
+		t.Errorf("h%d is deaf: held by %v", other.n, r.holders(vip4))
+	}
+	other.run("nft", "delete", "table", "inet", "deaf")
+	r.eventually("one holder", time.Second, func() bool { return len(r.holders(vip4)) == 1 && len(r.holders(vip6)) == 1 })
+}
+
+func TestHardCase12_TheMinoritySideYieldsAndAHealedSplitHasOneHolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.start(both...)
+	h := r.holder(vip4)
+	began := time.Now()
+	h.unplug()
+	r.moved(h, 2*time.Second)
+	for _, o := range r.others(h) {
+		o.tell(func(v *state.NetworkView) {
+			v.Balancer = state.Known(state.Balancer{Backends: map[string]bool{"h1": h.n != 1, "h2": h.n != 2, "h3": h.n != 3}})
+		})
+	}
+	time.Sleep(2 * time.Second) // as long as haproxy takes to find them dead
+	h.tell(noAPI)
+	r.eventually("the minority yields", 5*time.Second, func() bool { return !h.has(vip4) && !h.has(vip6) })
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("it took %s", d)
+	}
+	holder := r.holder(vip4)
+	h.plug()
+	healed := time.Now()
+	r.tellAll(healthy)
+	r.never("a second holder after the split", 3*time.Second, func() bool { return len(r.holders(vip4)) != 1 || len(r.holders(vip6)) != 1 })
+	if now := r.holder(vip4); now != holder {
+		t.Errorf("it moved from h%d to h%d, %s after the split was healed", holder.n, now.n, time.Since(healed))
+	}
+}
+
+// No minority here: both sides of a split of two, whose verdict is not known,
+// hold the VIP; one is left as soon as they hear each other.
+func TestHardCase12_TwoThatHeldItBecomeOneWithinAMasterDownTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	r.start(both...)
+	h := r.holder(vip4)
+	h.unplug()
+	r.moved(h, 2*time.Second)
+	time.Sleep(time.Second)
+	h.plug()
+	d := r.eventually("one holder", 2*time.Second, func() bool { return len(r.holders(vip4)) == 1 && len(r.holders(vip6)) == 1 })
+	if d > time.Second {
+		t.Errorf("it took %s", d)
+	}
+}
+
+func TestHardCase40_OnlyTheSurvivorOfAFenceHoldsTheVIPs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	r.tellAll(func(v *state.NetworkView) { v.Settings.Fencing, v.MayHold = true, state.Known(true) })
+	r.start(both...)
+	h := r.holder(vip4)
+	h.tell(func(v *state.NetworkView) { v.MayHold = state.Known(false) })
+	if d := r.moved(h, 2*time.Second); d > 500*time.Millisecond {
+		t.Errorf("it took %s", d)
+	}
+	r.settle(both...)
+	// It stays away also when the survivor is gone, and when it is booted anew.
+	o := r.others(h)[0]
+	o.unplug()
+	r.never("an inert host took it", 2*time.Second, func() bool { return h.has(vip4) || h.has(vip6) })
+	h.tell(func(v *state.NetworkView) { v.MayHold = state.Known(true) })
+	r.eventually("it may again", 3*time.Second, func() bool { return h.has(vip4) && h.has(vip6) })
+}
+
+func TestHardCase40_ABootedHostOfTwoHoldsNothingUntilItIsSaid(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	r.tellAll(func(v *state.NetworkView) { v.Settings.Fencing, v.MayHold = true, state.Fact[bool]{} })
+	for _, h := range r.hosts {
+		h.startAgent()
+	}
+	for _, h := range r.hosts {
+		h.startDaemon()
+	}
+	r.never("held, and nobody said so", 3*time.Second, func() bool { return len(r.holders(vip4))+len(r.holders(vip6)) > 0 })
+	r.hosts[0].tell(func(v *state.NetworkView) { v.MayHold = state.Known(true) })
+	r.eventually("held", 2*time.Second, func() bool { return r.hosts[0].has(vip4) && r.hosts[0].has(vip6) })
+	// What becomes unknown later stays as it was.
+	r.hosts[0].tell(func(v *state.NetworkView) { v.MayHold = state.Fact[bool]{} })
+	r.never("given up", 2*time.Second, func() bool { return !r.hosts[0].has(vip4) })
+}
