@@ -1,0 +1,125 @@
+package standing
+
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+)
+
+// Level is how much something matters.
+type Level string
+
+// The levels, the worst first.
+const (
+	Critical Level = "critical" // service is lost, or data may be, or nothing protects from it
+	Warning  Level = "warning"  // look at it today
+	Note     Level = "note"     // good to know
+)
+
+// Answer is the answer to a question that may have none.
+type Answer string
+
+// The answers.
+const (
+	Yes     Answer = "yes"
+	No      Answer = "no"
+	Unknown Answer = "unknown"
+)
+
+// View is where a cluster stands, in words. A terminal, a program and the
+// dashboard show the same one.
+type View struct {
+	Cluster string    `json:"cluster"`
+	At      time.Time `json:"at"`
+	// Status is the same word as that of `holdfast explain`, with the same exit
+	// code.
+	Status explain.Status `json:"status"`
+	// Summary is one sentence.
+	Summary    string        `json:"summary"`
+	Redundancy Redundancy    `json:"redundancy"`
+	Hosts      []HostLine    `json:"hosts"`
+	Fencing    []FencingLine `json:"fencing,omitempty"`
+	VIPs       []VIPLine     `json:"vips,omitempty"`
+	Findings   []Finding     `json:"findings"`
+	// Incidents are nil where nobody told of any.
+	Incidents []Incident   `json:"incidents,omitempty"`
+	Sources   []SourceLine `json:"sources"`
+}
+
+// Redundancy is what the loss of a host would come to.
+type Redundancy struct {
+	Survives Answer `json:"survives"`
+	Sentence string `json:"sentence"`
+	// Losses has one entry a control plane.
+	Losses []Loss `json:"losses,omitempty"`
+}
+
+// Loss is what the loss of one host would come to.
+type Loss struct {
+	Host     string `json:"host"`
+	Survives Answer `json:"survives"`
+	Because  string `json:"because,omitempty"`
+}
+
+// Cell is one word, or a few, about a host. Good is empty where it is neither
+// good nor bad.
+type Cell struct {
+	Text string `json:"text"`
+	Good Answer `json:"good,omitempty"`
+	// From is who said it, At when it was so.
+	From string    `json:"from,omitempty"`
+	At   time.Time `json:"at,omitzero"`
+}
+
+// HostLine is one host.
+type HostLine struct {
+	Name      string   `json:"name"`
+	Role      string   `json:"role"`
+	Addresses []string `json:"addresses,omitempty"`
+	Power     Cell     `json:"power"`
+	Kubelet   Cell     `json:"kubelet"`
+	// Record is empty on a host that is not one of two.
+	Record Cell `json:"record,omitzero"`
+	// Etcd and Lag are empty on a worker.
+	Etcd Cell `json:"etcd,omitzero"`
+	Lag  Cell `json:"lag,omitzero"`
+	// Doing is what its agent of etcd says it does.
+	Doing string `json:"doing,omitempty"`
+}
+
+// FencingLine is whether one host can be switched off.
+type FencingLine struct {
+	Host     string `json:"host"`
+	Able     Cell   `json:"able"`
+	Verified Cell   `json:"verified"`
+	Last     Cell   `json:"last"`
+}
+
+// VIPLine is one virtual IP.
+type VIPLine struct {
+	Address string `json:"address"`
+	Kind    string `json:"kind"`
+	Holder  Cell   `json:"holder"`
+}
+
+// Finding is something that is not as it should be.
+type Finding struct {
+	Level Level  `json:"level"`
+	What  string `json:"what"`
+	Means string `json:"means"`
+	// Type is the exact command, empty where nothing is to be typed.
+	Type string `json:"type,omitempty"`
+	// On is the host to type it on, empty for anywhere.
+	On string `json:"on,omitempty"`
+	// Page is the page of the runbook.
+	Page string `json:"page,omitempty"`
+}
+
+// SourceLine is where facts are from.
+type SourceLine struct {
+	Kind     SourceKind `json:"kind"`
+	Name     string     `json:"name"`
+	Answered bool       `json:"answered"`
+	Text     string     `json:"text"`
+	Limits   []string   `json:"limits,omitempty"`
+}
