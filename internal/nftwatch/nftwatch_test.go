@@ -1,0 +1,48 @@
+package nftwatch
+
+import (
+	"testing"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// event is one of the kernel's about a table.
+func event(t *testing.T, subsystem, kind int, table string) netlink.Message {
+	t.Helper()
+	name, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: unix.NFTA_TABLE_NAME, Data: append([]byte(table), 0)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(subsystem<<8 | kind)}, //nolint:gosec // small numbers
+		Data:   append(make([]byte, headerSize), name...),
+	}
+}
+
+func TestOnlyWhatConcernsTheTableIsTold(t *testing.T) {
+	const nft = unix.NFNL_SUBSYS_NFTABLES
+	for _, c := range []struct {
+		name         string
+		message      netlink.Message
+		all, lost bool
+	}{
+		{"a new rule", event(t, nft, unix.NFT_MSG_NEWRULE, "ours"), true, false},
+		{"a rule's end", event(t, nft, unix.NFT_MSG_DELRULE, "ours"), true, true},
+		{"the table's end", event(t, nft, unix.NFT_MSG_DELTABLE, "ours"), true, true},
+		{"another table's end", event(t, nft, unix.NFT_MSG_DELTABLE, "ours2"), false, false},
+		{"a generation", event(t, nft, unix.NFT_MSG_NEWGEN, "ours"), false, false},
+		{"another subsystem", event(t, unix.NFNL_SUBSYS_IPSET, unix.NFT_MSG_DELRULE, "ours"), false, false},
+		{"a short message", netlink.Message{Header: netlink.Header{Type: nft<<8 | unix.NFT_MSG_DELTABLE}, Data: []byte{1}}, false, false},
+		{"a broken message", netlink.Message{Header: netlink.Header{Type: nft<<8 | unix.NFT_MSG_DELTABLE}, Data: []byte{0, 0, 0, 0, 200, 0, 1, 0}}, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := (Table{Name: "ours"}).concerns(c.message); got != c.all {
+				t.Errorf("told %t", got)
+			}
+			if got := (Table{Name: "ours", Losses: true}).concerns(c.message); got != c.lost {
+				t.Errorf("told as a loss %t", got)
+			}
+		})
+	}
+}
