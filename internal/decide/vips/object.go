@@ -48,41 +48,47 @@ func platformOf(infra *configv1.Infrastructure) Platform {
 func (s *Snapshot) bareMetal(spec *configv1.BareMetalPlatformSpec, status *configv1.BareMetalPlatformStatus) {
 	s.Path = s.Path.Child("baremetal")
 	if spec != nil {
-		s.Spec = Values{texts(spec.APIServerInternalIPs), texts(spec.IngressIPs), texts(spec.MachineNetworks)}
+		s.Spec = valuesOf(spec.APIServerInternalIPs, spec.IngressIPs, spec.MachineNetworks)
 	}
 	if status == nil {
 		return
 	}
-	s.HasStatus = true
-	s.Status = Values{status.APIServerInternalIPs, status.IngressIPs, texts(status.MachineNetworks)}
 	s.LegacyAPI, s.LegacyIngress = status.APIServerInternalIP, status.IngressIP //nolint:staticcheck // deprecated, and all that old clusters have
-	s.UserManaged = status.LoadBalancer != nil && status.LoadBalancer.Type == configv1.LoadBalancerTypeUserManaged
+	s.found(valuesOf(status.APIServerInternalIPs, status.IngressIPs, status.MachineNetworks), status.LoadBalancer)
 }
 
 func (s *Snapshot) vSphere(spec *configv1.VSpherePlatformSpec, status *configv1.VSpherePlatformStatus) {
 	s.Path = s.Path.Child("vsphere")
 	if spec != nil {
-		s.Spec = Values{texts(spec.APIServerInternalIPs), texts(spec.IngressIPs), texts(spec.MachineNetworks)}
+		s.Spec = valuesOf(spec.APIServerInternalIPs, spec.IngressIPs, spec.MachineNetworks)
 	}
-	if status == nil {
-		return
+	if status != nil {
+		s.found(valuesOf(status.APIServerInternalIPs, status.IngressIPs, status.MachineNetworks), (*balancer)(status.LoadBalancer))
 	}
-	s.HasStatus = true
-	s.Status = Values{status.APIServerInternalIPs, status.IngressIPs, texts(status.MachineNetworks)}
-	s.UserManaged = status.LoadBalancer != nil && status.LoadBalancer.Type == configv1.LoadBalancerTypeUserManaged
 }
 
 func (s *Snapshot) openStack(spec *configv1.OpenStackPlatformSpec, status *configv1.OpenStackPlatformStatus) {
 	s.Path = s.Path.Child("openstack")
 	if spec != nil {
-		s.Spec = Values{texts(spec.APIServerInternalIPs), texts(spec.IngressIPs), texts(spec.MachineNetworks)}
+		s.Spec = valuesOf(spec.APIServerInternalIPs, spec.IngressIPs, spec.MachineNetworks)
 	}
-	if status == nil {
-		return
+	if status != nil {
+		s.found(valuesOf(status.APIServerInternalIPs, status.IngressIPs, status.MachineNetworks), (*balancer)(status.LoadBalancer))
 	}
-	s.HasStatus = true
-	s.Status = Values{status.APIServerInternalIPs, status.IngressIPs, texts(status.MachineNetworks)}
-	s.UserManaged = status.LoadBalancer != nil && status.LoadBalancer.Type == configv1.LoadBalancerTypeUserManaged
+}
+
+// balancer is who balances: the object's types for it are one on all platforms
+// but for their names.
+type balancer = configv1.BareMetalPlatformLoadBalancer
+
+// found takes what the status of any platform has.
+func (s *Snapshot) found(status Values, b *balancer) {
+	s.HasStatus, s.Status = true, status
+	s.UserManaged = b != nil && b.Type == configv1.LoadBalancerTypeUserManaged
+}
+
+func valuesOf[A, N ~string](api, ingress []A, networks []N) Values {
+	return Values{texts(api), texts(ingress), texts(networks)}
 }
 
 func texts[T ~string](list []T) []string {
