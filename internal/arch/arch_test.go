@@ -80,6 +80,7 @@ var layers = map[string]layer{
 	"internal/sim":          lab,
 	"internal/golden":       lab,
 	"internal/sitetest":     lab,
+	"internal/netnstest":    lab,
 	"internal/cli":          person,
 	"cmd":                   binary,
 	"test":                  lab,

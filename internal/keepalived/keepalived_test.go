@@ -8,14 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
+
+	"github.com/holdfast/holdfast/internal/netnstest"
 )
 
 func addrs(list ...string) []netip.Addr {
@@ -27,36 +27,7 @@ func addrs(list ...string) []netip.Addr {
 }
 
 // namespace puts the test into a network namespace of its own with eth0.
-func namespace(t *testing.T, addresses ...string) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED, since this is not root: it needs network namespaces")
-	}
-	runtime.LockOSThread() // never unlocked: the thread ends with the test, and the namespace with it
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ns.Close() })
-	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "eth1"}); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"lo", "eth0", "eth1"} {
-		link, err := netlink.LinkByName(name)
-		if err == nil {
-			err = netlink.LinkSetUp(link)
-		}
-		for _, a := range addresses {
-			if parsed, _ := netlink.ParseAddr(a); err == nil && name == "eth0" {
-				parsed.Flags = 0x02 // no duplicate address detection
-				err = netlink.AddrAdd(link, parsed)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
+func namespace(t *testing.T, addresses ...string) { t.Helper(); netnstest.Pair(t, addresses, nil) }
 
 func TestB17_OnlyTheNamedAddressesAreRemoved(t *testing.T) {
 	namespace(t, "10.98.0.11/24", "10.98.0.5/32", "fd98::5/128", "fd98::11/64")
@@ -184,58 +155,15 @@ func TestAProcessIsKnownByItsNameAndSleeps(t *testing.T) {
 
 // Who has an address is heard, whichever family, and the own frames are not.
 func TestWhoAnswersForAnAddressIsHeard(t *testing.T) {
-	namespace(t, "10.98.0.11/24", "fd98::11/64")
-	there, err := netns.New() // the other end, with the addresses
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = there.Close() }()
-	// This thread is in it now: give it the other end and come back by a new pair.
-	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}); err != nil {
-		t.Fatal(err)
-	}
-	here, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = here.Close() }()
-	nl, err := netlink.NewHandleAt(there)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nl.Close()
-	far, err := nl.LinkByName("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range []string{"10.98.0.5/24", "fd98::5/64"} {
-		a, _ := netlink.ParseAddr(s)
-		a.Flags = 0x02
-		if err := nl.AddrAdd(far, a); err != nil {
-			t.Fatal(err)
-		}
-	}
-	near, err := nl.LinkByName("b")
-	if err == nil {
-		err = nl.LinkSetNsFd(near, int(here))
-	}
-	if err == nil {
-		err = nl.LinkSetUp(far)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	link, err := netlink.LinkByName("b")
-	if err == nil {
-		err = netlink.LinkSetUp(link)
-	}
+	netnstest.Pair(t, []string{"10.98.0.11/24", "fd98::11/64"}, []string{"10.98.0.5/24", "fd98::5/64"})
+	link, err := netlink.LinkByName("eth0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for began := time.Now(); link.Attrs().OperState != netlink.OperUp && time.Since(began) < 5*time.Second; {
-		link, _ = netlink.LinkByName("b")
+		link, _ = netlink.LinkByName("eth0")
 	}
-	own, heard, err := Listen(t.Context(), "b", addrs("10.98.0.5", "fd98::5", "10.98.0.6"), 1500*time.Millisecond)
+	own, heard, err := Listen(t.Context(), "eth0", addrs("10.98.0.5", "fd98::5", "10.98.0.6"), 1500*time.Millisecond)
 	if err != nil || own != link.Attrs().HardwareAddr.String() {
 		t.Fatalf("%s, %v", own, err)
 	}

@@ -11,26 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netns"
-
 	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/netnstest"
 )
 
 // namespace makes a network namespace of its own for a test.
 func namespace(t *testing.T) (string, Table) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
 	name := fmt.Sprintf("hflb-redirect-%d", os.Getpid())
-	run(t, "ip", "netns", "add", name)
-	t.Cleanup(func() { run(t, "ip", "netns", "del", name) })
-	handle, err := netns.GetFromName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = handle.Close() })
-	return name, Table{NetNS: int(handle)}
+	return name, Table{NetNS: int(netnstest.New(t, name))}
 }
 
 func run(t *testing.T, program string, args ...string) string {

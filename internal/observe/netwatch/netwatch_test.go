@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
+	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -29,10 +30,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
-	ns := newNamespace(t)
+	ns := netnstest.New(t, "")
 	h, err := netlink.NewHandleAt(ns)
 	if err != nil {
 		t.Fatal(err)
@@ -40,27 +38,9 @@ func newWorld(t testing.TB) *world {
 	t.Cleanup(h.Close)
 	w := &world{Handle: h, ns: ns, t: t}
 	w.do(h.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "port0"}))
-	w.up("lo")
 	w.up("port0")
 	w.up("eth0")
 	return w
-}
-
-// newNamespace makes a namespace without a name: it ends with its last user.
-func newNamespace(t testing.TB) netns.NsHandle {
-	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	own, err := netns.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := netns.New()
-	if err := errors.Join(err, netns.Set(own), own.Close()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ns.Close() })
-	return ns
 }
 
 func (w *world) do(err error) {

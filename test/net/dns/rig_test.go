@@ -3,7 +3,6 @@ package dns
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -22,6 +21,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	decide "github.com/holdfast/holdfast/internal/decide/names"
+	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -30,6 +30,7 @@ import (
 type site struct {
 	t    *testing.T
 	name string
+	sw   netns.NsHandle
 	n    int
 }
 
@@ -39,17 +40,9 @@ var sites atomic.Int32
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, name: fmt.Sprintf("hfdns%d-%d", os.Getpid(), sites.Add(1))}
-	s.namespace(s.name)
-	s.ip("-n", s.name, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-	s.ip("-n", s.name, "link", "set", "br0", "up")
+	s.sw = netnstest.New(t, s.name)
+	netnstest.Switch(t, s.sw)
 	return s
-}
-
-func (s *site) namespace(name string) {
-	s.t.Helper()
-	s.ip("netns", "add", name)
-	s.t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", name).Run() })
-	s.ip("-n", name, "link", "set", "lo", "up")
 }
 
 func (s *site) ip(args ...string) {
@@ -63,6 +56,7 @@ func (s *site) ip(args ...string) {
 type node struct {
 	*site
 	ns     string
+	space  netns.NsHandle
 	root   string
 	number int
 }
@@ -72,7 +66,7 @@ func (s *site) host(addrs ...string) *node {
 	s.t.Helper()
 	s.n++
 	n := &node{site: s, ns: fmt.Sprintf("%s-%d", s.name, s.n), root: s.t.TempDir(), number: s.n}
-	s.namespace(n.ns)
+	n.space = netnstest.New(s.t, n.ns)
 	n.nic("eth0", addrs...)
 	return n
 }
@@ -80,40 +74,17 @@ func (s *site) host(addrs ...string) *node {
 // nic plugs a host in.
 func (n *node) nic(name string, addrs ...string) {
 	n.t.Helper()
-	port := fmt.Sprintf("p%d%s", n.number, name)
-	n.ip("-n", n.ns, "link", "add", name, "type", "veth", "peer", "name", port, "netns", n.name)
-	n.ip("-n", n.name, "link", "set", port, "master", "br0", "up")
-	n.ip("-n", n.ns, "link", "set", name, "up")
+	netnstest.Plug(n.t, n.sw, fmt.Sprintf("p%d%s", n.number, name), n.space, name)
 	n.address(name, addrs...)
 }
 
 func (n *node) address(nic string, addrs ...string) {
 	n.t.Helper()
-	for _, a := range addrs {
-		args := []string{"-n", n.ns, "address", "add", a, "dev", nic}
-		if strings.Contains(a, ":") {
-			args = append(args, "nodad")
-		}
-		n.ip(args...)
-	}
+	netnstest.Give(n.t, n.space, nic, addrs...)
 }
 
 // in runs something in a host's network. Sockets that it opens stay there.
-func (n *node) in(do func() error) error {
-	errs := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and the thread ends with the goroutine
-		ns, err := netns.GetFromName(n.ns)
-		if err == nil {
-			err = errors.Join(netns.Set(ns), ns.Close())
-		}
-		if err == nil {
-			err = do()
-		}
-		errs <- err
-	}()
-	return <-errs
-}
+func (n *node) in(do func() error) error { return netnstest.Do(n.space, do) }
 
 func (n *node) must(do func() error) {
 	n.t.Helper()

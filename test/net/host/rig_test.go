@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/sitetest"
 	"github.com/holdfast/holdfast/internal/state"
@@ -66,28 +67,14 @@ type host struct {
 // run yet.
 func newHost(t *testing.T, role state.Role) *host {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED, since this is not root: it needs network namespaces")
-	}
+	netnstest.NeedRoot(t)
 	id := strconv.Itoa(os.Getpid())
 	h := &host{t: t, dir: t.TempDir(), own: "hfhost-" + id + "-own", near: "hfhost-" + id + "-near"}
-	t.Cleanup(func() {
-		h.stop()
-		_ = exec.Command("ip", "netns", "del", h.own).Run()
-		_ = exec.Command("ip", "netns", "del", h.near).Run()
-	})
-	for _, words := range []string{
-		"netns add " + h.own, "netns add " + h.near,
-		"-n " + h.own + " link add eth0 type veth peer name eth0 netns " + h.near,
-		"-n " + h.own + " link set lo up", "-n " + h.own + " link set eth0 up",
-		"-n " + h.near + " link set lo up", "-n " + h.near + " link set eth0 up",
-		"-n " + h.own + " addr add 10.98.0.11/16 dev eth0",
-		"-n " + h.near + " addr add 10.98.0.5/16 dev eth0",
-	} {
-		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", words, err, out)
-		}
-	}
+	own, near := netnstest.New(t, h.own), netnstest.New(t, h.near)
+	netnstest.Join(t, own, "eth0", near, "eth0")
+	netnstest.Give(t, own, "eth0", "10.98.0.11/16")
+	netnstest.Give(t, near, "eth0", "10.98.0.5/16")
+	t.Cleanup(h.stop)
 	s, err := sitetest.New(t, configuration).For(role)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -17,13 +18,8 @@ import (
 func (s *site) addPod(h *node, number int) *namespace {
 	s.t.Helper()
 	pod := &namespace{t: s.t, name: fmt.Sprintf("%s-pod%d", s.prefix, number)}
-	must(s.t, "ip", "netns", "add", pod.name)
-	s.t.Cleanup(func() { must(s.t, "ip", "netns", "del", pod.name) })
-	pod.handle = open(s.t, pod.name)
-	must(s.t, "ip", "-n", h.name, "link", "add", "pod0", "type", "veth", "peer", "name", "eth0", "netns", pod.name)
-	must(s.t, "ip", "-n", pod.name, "link", "set", "lo", "up")
-	must(s.t, "ip", "-n", pod.name, "link", "set", "eth0", "up")
-	must(s.t, "ip", "-n", h.name, "link", "set", "pod0", "up")
+	pod.handle = netnstest.New(s.t, pod.name)
+	netnstest.Join(s.t, h.handle, "pod0", pod.handle, "eth0")
 	var masquerade []string
 	for _, f := range []struct {
 		on               bool
@@ -38,11 +34,7 @@ func (s *site) addPod(h *node, number int) *namespace {
 		}
 		bits := f.pod[strings.IndexByte(f.pod, '/'):]
 		pod.add(f.pod)
-		host := []string{"-n", h.name, "addr", "add", f.host + bits, "dev", "pod0"}
-		if f.first == "-6" {
-			host = append(host, "nodad")
-		}
-		must(s.t, "ip", host...)
+		netnstest.Give(s.t, h.handle, "pod0", f.host+bits)
 		must(s.t, "ip", "-n", pod.name, f.first, "route", "add", "default", "via", f.host)
 		h.run("sysctl", "-qw", f.sysctl)
 		masquerade = append(masquerade, fmt.Sprintf("%s saddr %s oifname eth0 masquerade", f.family, netip.MustParsePrefix(f.pod).Masked()))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vishvananda/netns"
 
+	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -23,6 +24,7 @@ import (
 type site struct {
 	t      *testing.T
 	prefix string
+	sw     netns.NsHandle
 	ca     authority
 	// v4, v6 are the families that it has.
 	v4, v6 bool
@@ -56,9 +58,7 @@ var sites atomic.Int32
 // newSite makes a site of control planes, haproxy running on none of them yet.
 func newSite(t *testing.T, f families, controlPlanes int) *site {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
+	netnstest.NeedRoot(t)
 	for _, program := range []string{"haproxy", "nft", "iptables", "ip"} {
 		if _, err := exec.LookPath(program); err == nil {
 			continue
@@ -69,10 +69,8 @@ func newSite(t *testing.T, f families, controlPlanes int) *site {
 		t.Skipf("%s is not installed: run hack/setup", program)
 	}
 	s := &site{t: t, prefix: fmt.Sprintf("hflb%d-%d", os.Getpid(), sites.Add(1)), v4: f.v4, v6: f.v6, ca: newAuthority(t)}
-	must(t, "ip", "netns", "add", s.prefix+"-sw")
-	t.Cleanup(func() { must(t, "ip", "netns", "del", s.prefix+"-sw") })
-	must(t, "ip", "-n", s.prefix+"-sw", "link", "add", "br0", "type", "bridge")
-	must(t, "ip", "-n", s.prefix+"-sw", "link", "set", "br0", "up")
+	s.sw = netnstest.New(t, s.prefix+"-sw")
+	netnstest.Switch(t, s.sw)
 	if f.v4 {
 		s.vips = append(s.vips, netip.MustParseAddr("10.97.0.5"))
 	}
@@ -98,13 +96,8 @@ type namespace struct {
 func (s *site) attach(name string, number int) *namespace {
 	s.t.Helper()
 	n := &namespace{t: s.t, name: s.prefix + "-" + name}
-	must(s.t, "ip", "netns", "add", n.name)
-	s.t.Cleanup(func() { must(s.t, "ip", "netns", "del", n.name) })
-	n.handle = open(s.t, n.name)
-	must(s.t, "ip", "-n", s.prefix+"-sw", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", n.name)
-	must(s.t, "ip", "-n", s.prefix+"-sw", "link", "set", name, "master", "br0", "up")
-	must(s.t, "ip", "-n", n.name, "link", "set", "lo", "up")
-	must(s.t, "ip", "-n", n.name, "link", "set", "eth0", "up")
+	n.handle = netnstest.New(s.t, n.name)
+	netnstest.Plug(s.t, s.sw, name, n.handle, "eth0")
 	if s.v4 {
 		n.add(fmt.Sprintf("10.97.0.%d/24", number))
 	}
@@ -114,27 +107,11 @@ func (s *site) attach(name string, number int) *namespace {
 	return n
 }
 
-// open opens a namespace.
-func open(t *testing.T, name string) netns.NsHandle {
-	t.Helper()
-	handle, err := netns.GetFromName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = handle.Close() })
-	return handle
-}
-
 // add gives the namespace an address that works at once.
 func (n *namespace) add(prefix string) {
 	n.t.Helper()
-	p := netip.MustParsePrefix(prefix)
-	args := []string{"-n", n.name, "addr", "add", prefix, "dev", "eth0"}
-	if p.Addr().Is6() {
-		args = append(args, "nodad")
-	}
-	must(n.t, "ip", args...)
-	n.addresses = append(n.addresses, p.Addr())
+	netnstest.Give(n.t, n.handle, "eth0", prefix)
+	n.addresses = append(n.addresses, netip.MustParsePrefix(prefix).Addr())
 }
 
 // hold puts the VIPs on a host, and off all others: what keepalived does.
@@ -163,18 +140,7 @@ func (s *site) hold(holder *node) {
 
 // do runs f with a thread that is in the namespace: sockets that it makes stay
 // there.
-func (n *namespace) do(f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err := netns.Set(n.handle); err != nil {
-			result <- err
-			return
-		}
-		result <- f()
-	}()
-	return <-result
-}
+func (n *namespace) do(f func() error) error { return netnstest.Do(n.handle, f) }
 
 // dial connects from the namespace.
 func (n *namespace) dial(to netip.AddrPort, timeout time.Duration) (net.Conn, error) {

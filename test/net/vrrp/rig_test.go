@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +21,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
+	"github.com/holdfast/holdfast/internal/netnstest"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -74,18 +73,13 @@ var rigs atomic.Int32
 // started.
 func newRig(t *testing.T, n int) *rig {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED, since this is not root: it needs network namespaces")
-	}
+	netnstest.NeedRoot(t)
 	if _, err := exec.LookPath("/usr/sbin/keepalived"); err != nil {
 		t.Skip("NOT TESTED: keepalived is not installed, run hack/setup")
 	}
 	r := &rig{t: t, prefix: fmt.Sprintf("hfvrrp%d-%d", os.Getpid(), rigs.Add(1))}
-	r.sw = r.namespace("sw")
-	in(t, r.sw, func() {
-		must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))
-		must(t, netlink.LinkSetUp(link(t, "br0")))
-	})
+	r.sw = netnstest.New(t, r.prefix+"sw")
+	netnstest.Switch(t, r.sw)
 	for i := 1; i <= n; i++ {
 		r.addHost(i)
 	}
@@ -97,35 +91,8 @@ func newRig(t *testing.T, n int) *rig {
 	return r
 }
 
-// namespace makes a named namespace that ends with the test, and with it
-// whatever still runs in it.
-func (r *rig) namespace(name string) netns.NsHandle {
-	r.t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	here, err := netns.Get()
-	must(r.t, err)
-	defer func() { _ = here.Close() }()
-	ns, err := netns.NewNamed(r.prefix + name)
-	must(r.t, err)
-	r.t.Cleanup(func() { _, _ = ns.Close(), netns.DeleteNamed(r.prefix+name) })
-	must(r.t, netlink.LinkSetUp(link(r.t, "lo")))
-	must(r.t, netns.Set(here))
-	return ns
-}
-
 // in runs a function in a namespace.
-func in(t testing.TB, ns netns.NsHandle, do func()) {
-	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	here, err := netns.Get()
-	must(t, err)
-	defer func() { _ = here.Close() }()
-	must(t, netns.Set(ns))
-	defer func() { must(t, netns.Set(here)) }()
-	do()
-}
+func in(t testing.TB, ns netns.NsHandle, do func()) { t.Helper(); netnstest.In(t, ns, do) }
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -145,21 +112,9 @@ func link(t testing.TB, name string) netlink.Link {
 func (r *rig) addHost(n int) {
 	t := r.t
 	h := &testHost{r: r, n: n, name: fmt.Sprint("h", n), port: fmt.Sprint("p", n), root: t.TempDir(), nsName: r.prefix + fmt.Sprint("h", n)}
-	h.ns = r.namespace(fmt.Sprint("h", n))
-	in(t, r.sw, func() {
-		must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: h.port}, PeerName: "eth0", PeerNamespace: netlink.NsFd(h.ns)}))
-		must(t, netlink.LinkSetMaster(link(t, h.port), link(t, "br0")))
-		must(t, netlink.LinkSetUp(link(t, h.port)))
-	})
-	in(t, h.ns, func() {
-		must(t, netlink.LinkSetUp(link(t, "eth0")))
-		for _, a := range []string{fmt.Sprintf("10.98.0.1%d/24", n), fmt.Sprintf("fd98::1%d/64", n)} {
-			parsed, err := netlink.ParseAddr(a)
-			must(t, err)
-			parsed.Flags = unix.IFA_F_NODAD
-			must(t, netlink.AddrAdd(link(t, "eth0"), parsed))
-		}
-	})
+	h.ns = netnstest.New(t, h.nsName)
+	netnstest.Plug(t, r.sw, h.port, h.ns, "eth0")
+	netnstest.Give(t, h.ns, "eth0", fmt.Sprintf("10.98.0.1%d/24", n), fmt.Sprintf("fd98::1%d/64", n))
 	r.hosts = append(r.hosts, h)
 	r.follow(h)
 }
