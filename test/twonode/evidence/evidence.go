@@ -73,8 +73,9 @@ func between(a, b time.Time) *Seconds {
 	return new(In(b.Sub(a)))
 }
 
-// Append adds a trial to a file, one JSON object a line.
-func Append(path string, t Trial) error {
+// Append adds a trial, of whatever kind of scenario, to a file, one JSON object
+// a line.
+func Append[T any](path string, t T) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
@@ -91,10 +92,10 @@ func Append(path string, t Trial) error {
 }
 
 // Read returns the trials of a file.
-func Read(r io.Reader) ([]Trial, error) {
-	var out []Trial
+func Read[T any](r io.Reader) ([]T, error) {
+	var out []T
 	for d := json.NewDecoder(r); ; {
-		var t Trial
+		var t T
 		if err := d.Decode(&t); errors.Is(err, io.EOF) {
 			return out, nil
 		} else if err != nil {

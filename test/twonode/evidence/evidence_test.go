@@ -58,11 +58,11 @@ func TestTrialsAreReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	list, err := Read(f)
+	list, err := Read[Trial](f)
 	if err != nil || len(list) != 2 || list[1].Scenario != "b" || *list[1].Voters != 3 {
 		t.Errorf("read %+v (%v)", list, err)
 	}
-	if _, err := Read(strings.NewReader(`{"scenario":"a"}{"scen`)); err == nil {
+	if _, err := Read[Trial](strings.NewReader(`{"scenario":"a"}{"scen`)); err == nil {
 		t.Error("a torn file was read without a word")
 	}
 }

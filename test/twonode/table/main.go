@@ -14,7 +14,7 @@ import (
 func main() { os.Exit(run(os.Stdin, os.Stdout, os.Stderr)) } //nolint:forbidigo // this is main
 
 func run(in io.Reader, out, errs io.Writer) int {
-	list, err := evidence.Read(in)
+	list, err := evidence.Read[evidence.Trial](in)
 	if err == nil {
 		_, err = io.WriteString(out, evidence.Table(list))
 	}

@@ -1,0 +1,166 @@
+// Package figures keeps what scenarios of a lab measured at a client and in the
+// hosts, and puts it into a table, each figure beside what was promised of it.
+package figures
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/test/labsite/load"
+	"github.com/holdfast/holdfast/test/twonode/evidence"
+)
+
+// Trial is one event and what followed.
+type Trial struct {
+	Scenario string `json:"scenario"`
+	// Families are those of the cluster, as `lab up` is given them.
+	Families string    `json:"families"`
+	Time     time.Time `json:"time"`
+	Failed   bool      `json:"failed,omitempty"`
+	// Clients are the loads of the trial, by what they asked.
+	Clients map[string]Client `json:"clients,omitempty"`
+	// Times are the figures, in seconds, by name.
+	Times map[string]evidence.Seconds `json:"times,omitempty"`
+	// Targets are what is promised of some of them.
+	Targets map[string]evidence.Seconds `json:"targets,omitempty"`
+}
+
+// Client is what one load saw of the event.
+type Client struct {
+	Requests   int `json:"requests"`
+	Failed     int `json:"failed"`
+	FailedNew  int `json:"failedNew"`
+	FailedKept int `json:"failedKept"`
+	// Late is by how much the client was behind its own schedule at most.
+	Late evidence.Seconds `json:"late"`
+	// Zero is set where no request was to fail.
+	Zero bool `json:"zero,omitempty"`
+}
+
+// Took notes a figure.
+func (t *Trial) Took(what string, d time.Duration) {
+	if t.Times == nil {
+		t.Times = map[string]evidence.Seconds{}
+	}
+	t.Times[what] = evidence.In(d)
+}
+
+// Promise notes what a figure is to be at most.
+func (t *Trial) Promise(what string, most time.Duration) {
+	if t.Targets == nil {
+		t.Targets = map[string]evidence.Seconds{}
+	}
+	t.Targets[what] = evidence.In(most)
+}
+
+// Noticed notes what a client noticed. Several spans of time add up.
+func (t *Trial) Noticed(client string, l load.Loss, zero bool) {
+	if t.Clients == nil {
+		t.Clients = map[string]Client{}
+	}
+	c := t.Clients[client]
+	c.Requests += l.Requests
+	c.Failed += l.Failed
+	c.FailedNew += l.FailedNew
+	c.FailedKept += l.FailedKept
+	c.Late = max(c.Late, evidence.In(l.Late))
+	c.Zero = zero
+	t.Clients[client] = c
+}
+
+// key is what a line of a table is about.
+type key struct{ scenario, families, what string }
+
+// group returns the lines in the order in which they first came, those of one
+// trial sorted.
+func group[V any](list []Trial, of func(Trial) map[string]V) ([]key, map[key][]V) {
+	var keys []key
+	values := map[key][]V{}
+	for _, t := range list {
+		all := of(t)
+		for _, what := range slices.Sorted(maps.Keys(all)) {
+			k := key{t.Scenario, t.Families, what}
+			if _, known := values[k]; !known {
+				keys = append(keys, k)
+			}
+			values[k] = append(values[k], all[what])
+		}
+	}
+	return keys, values
+}
+
+// Table returns two tables in Markdown: each figure's distribution, in seconds,
+// beside its target, and how many requests failed.
+func Table(list []Trial) string {
+	return times(list) + "\n" + requests(list)
+}
+
+func times(list []Trial) string {
+	var b strings.Builder
+	b.WriteString("| event | cluster | figure | n | min | median | p90 | max | target | met |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	keys, values := group(list, func(t Trial) map[string]evidence.Seconds { return t.Times })
+	_, targets := group(list, func(t Trial) map[string]evidence.Seconds { return t.Targets })
+	for _, k := range keys {
+		sorted := slices.Sorted(slices.Values(floats(values[k])))
+		fmt.Fprintf(&b, "| %s | %s | %s | %d |", k.scenario, k.families, k.what, len(sorted))
+		for _, p := range []int{0, 50, 90, 100} {
+			fmt.Fprintf(&b, " %.2f |", evidence.Percentile(sorted, p))
+		}
+		b.WriteString(target(sorted, targets[k]) + "\n")
+	}
+	return b.String()
+}
+
+func floats(list []evidence.Seconds) []float64 {
+	var out []float64
+	for _, s := range list {
+		out = append(out, float64(s))
+	}
+	return out
+}
+
+// target is what was promised, and by how many of the values it was kept.
+func target(sorted []float64, promised []evidence.Seconds) string {
+	if len(promised) == 0 {
+		return " – | – |"
+	}
+	most := promised[len(promised)-1]
+	kept := 0
+	for _, v := range sorted {
+		if v <= float64(most) {
+			kept++
+		}
+	}
+	return fmt.Sprintf(" %.1f | %d of %d |", float64(most), kept, len(sorted))
+}
+
+func requests(list []Trial) string {
+	var b strings.Builder
+	b.WriteString("| event | cluster | client | trials | failed trials | requests | failed | of them new | kept | most in a trial | to fail |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|\n")
+	broken := map[string]int{}
+	for _, t := range list {
+		if t.Failed {
+			broken[t.Scenario+"\x00"+t.Families]++
+		}
+	}
+	keys, values := group(list, func(t Trial) map[string]Client { return t.Clients })
+	for _, k := range keys {
+		var sum Client
+		most, allowed := 0, "–"
+		for _, c := range values[k] {
+			sum.Requests, sum.Failed = sum.Requests+c.Requests, sum.Failed+c.Failed
+			sum.FailedNew, sum.FailedKept = sum.FailedNew+c.FailedNew, sum.FailedKept+c.FailedKept
+			most = max(most, c.Failed)
+			if c.Zero {
+				allowed = "0"
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %d | %d | %d | %d | %d | %s |\n", k.scenario, k.families, k.what, len(values[k]),
+			broken[k.scenario+"\x00"+k.families], sum.Requests, sum.Failed, sum.FailedNew, sum.FailedKept, most, allowed)
+	}
+	return b.String()
+}

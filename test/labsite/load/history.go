@@ -1,0 +1,146 @@
+package load
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// History is what a load saw, in the order in which requests ended.
+type History struct {
+	Began    time.Time `json:"began"`
+	Requests []Request `json:"requests"`
+}
+
+// History returns what the load saw so far.
+func (l *Load) History() History {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return History{Began: l.began, Requests: slices.Clone(l.requests)}
+}
+
+// Loss is what a client noticed between two moments.
+type Loss struct {
+	// Requests are those that were begun in that time, or were under way at its
+	// beginning.
+	Requests, Failed, FailedNew, FailedKept int
+	// Gap is the longest time in which no request was answered.
+	Gap time.Duration
+	// Until is from the first moment to the begin of the last request that
+	// failed; zero where none did.
+	Until time.Duration
+	// Late is by how much the client was behind its schedule at most: a machine
+	// that is this busy says as much about itself.
+	Late time.Duration
+	// Why counts the failed requests by reason.
+	Why map[string]int
+}
+
+// String says it on one line.
+func (l Loss) String() string {
+	words := fmt.Sprintf("%d of %d requests failed (%d new, %d kept), the last %s after the fault; longest time without an answer %s",
+		l.Failed, l.Requests, l.FailedNew, l.FailedKept, l.Until.Round(time.Millisecond), l.Gap.Round(time.Millisecond))
+	for _, why := range slices.Sorted(maps.Keys(l.Why)) {
+		words += fmt.Sprintf("; %d× %s", l.Why[why], why)
+	}
+	if l.Late > 100*time.Millisecond {
+		words += fmt.Sprintf("; the client itself was up to %s late", l.Late.Round(time.Millisecond))
+	}
+	return words
+}
+
+// Loss sums up the requests that were not over at one moment and began before
+// another.
+func (h History) Loss(from, until time.Duration) Loss {
+	out := Loss{Why: map[string]int{}, Gap: h.gap(from, until)}
+	for _, r := range h.Requests {
+		if r.End < from || r.Start > until {
+			continue
+		}
+		out.Requests++
+		out.Late = max(out.Late, r.Late)
+		if r.OK() {
+			continue
+		}
+		out.Failed++
+		out.Why[reason(r.Error)]++
+		if r.Kind == New {
+			out.FailedNew++
+		} else {
+			out.FailedKept++
+		}
+		out.Until = max(out.Until, r.Start-from)
+	}
+	return out
+}
+
+// gap is the longest time between two right answers that reaches into a span
+// of time. The span's end counts as an answer: what had not come then is a gap
+// too.
+func (h History) gap(from, until time.Duration) time.Duration {
+	var ends []time.Duration
+	for _, r := range h.Requests {
+		if r.OK() && r.End < until {
+			ends = append(ends, r.End)
+		}
+	}
+	slices.Sort(ends)
+	var longest, last time.Duration
+	for _, end := range append(ends, until) {
+		if end > from {
+			longest = max(longest, end-last)
+		}
+		last = end
+	}
+	return longest
+}
+
+// Quiet is nil where so many requests have begun after a moment, are over, and
+// were answered, one after the other up to the last one.
+func (h History) Quiet(after time.Duration, want int) error {
+	answered := 0
+	var last Request
+	for _, r := range byStart(h.Requests) {
+		if r.Start < after {
+			continue
+		}
+		answered++
+		if !r.OK() {
+			answered, last = 0, r
+		}
+	}
+	switch {
+	case answered >= want:
+		return nil
+	case last.Error != "":
+		return fmt.Errorf("%d requests in a row were answered, want %d; before them one failed: %s", answered, want, last.Error)
+	}
+	return fmt.Errorf("%d requests in a row were answered, want %d", answered, want)
+}
+
+func byStart(list []Request) []Request {
+	return slices.SortedFunc(slices.Values(list), func(a, b Request) int { return cmp.Compare(a.Start, b.Start) })
+}
+
+// reason is an error without the numbers that differ from request to request:
+// the ports that connections began at.
+func reason(text string) string {
+	if _, rest, found := strings.Cut(text, "->"); found {
+		return "connection to " + rest
+	}
+	return text
+}
+
+// Save writes the history into a file.
+func (h History) Save(path string) error {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}

@@ -1,0 +1,27 @@
+// Command table prints what scenarios of a lab measured as Markdown.
+//
+//	go run ./test/labsite/table <_output/vip/results.jsonl
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/holdfast/holdfast/test/labsite/figures"
+	"github.com/holdfast/holdfast/test/twonode/evidence"
+)
+
+func main() { os.Exit(run(os.Stdin, os.Stdout, os.Stderr)) } //nolint:forbidigo // this is main
+
+func run(in io.Reader, out, errs io.Writer) int {
+	list, err := evidence.Read[figures.Trial](in)
+	if err == nil {
+		_, err = io.WriteString(out, figures.Table(list))
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(errs, "table:", err)
+		return 1
+	}
+	return 0
+}
