@@ -50,6 +50,7 @@ does nothing.`,
 	flags := cmd.Flags()
 	flags.IntVar(&f.spec.ControlPlanes, "control-planes", 2, "control-plane hosts: 1, 2, 3 or 5")
 	flags.IntVar(&f.spec.Workers, "workers", 0, "worker hosts")
+	flags.IntVar(&f.spec.SpareWorkers, "spare-workers", 0, "worker hosts that stay off until 'holdfast lab power HOST on', as those of a later day")
 	flags.StringVar(&f.families, "families", "v4", "address families, the primary one first: v4, v6, v4,v6 or v6,v4")
 	flags.StringVar(&f.platform, "platform", "", "none or baremetal (default none for one control plane, else baremetal)")
 	flags.DurationVar(&f.spec.POSTDelay, "post-delay", lab.DefaultPOSTDelay, "how long a host tests itself before it boots")

@@ -64,6 +64,8 @@ type Network struct {
 type Host struct {
 	Name string
 	Role state.Role
+	// Spare hosts are switched on by a person, not by lab up.
+	Spare bool
 	// Namespace and Container are the names below /run/netns and in podman.
 	Namespace string
 	Container string
@@ -112,8 +114,10 @@ func NewLayout(s Spec) Layout {
 		}
 		l.Hosts = append(l.Hosts, l.host(fmt.Sprintf("cp-%d", i+1), role, firstMaster+i))
 	}
-	for i := range s.Workers {
-		l.Hosts = append(l.Hosts, l.host(fmt.Sprintf("worker-%d", i+1), state.RoleWorker, firstWorker+i))
+	for i := range s.Workers + s.SpareWorkers {
+		h := l.host(fmt.Sprintf("worker-%d", i+1), state.RoleWorker, firstWorker+i)
+		h.Spare = i >= s.Workers
+		l.Hosts = append(l.Hosts, h)
 	}
 	return l
 }

@@ -236,3 +236,29 @@ func TestAFaultIsWrittenAsTheCommandThatMakesIt(t *testing.T) {
 		}
 	}
 }
+
+func TestASpareWorkerThatIsOffIsNotWaitedFor(t *testing.T) {
+	l := NewLayout(Spec{Name: "x", ControlPlanes: 1, Workers: 1, SpareWorkers: 1}.WithDefaults())
+	b := &Lab{Layout: l}
+	if got := len(l.Hosts); got != 3 || l.Hosts[1].Spare || !l.Hosts[2].Spare {
+		t.Fatalf("the hosts are %+v", l.Hosts)
+	}
+	hosts := func(last Power) []HostProgress {
+		return []HostProgress{
+			{HostStatus: HostStatus{Name: "cp-1", Power: PowerOn}}, {HostStatus: HostStatus{Name: "worker-1", Power: PowerOff}},
+			{HostStatus: HostStatus{Name: "worker-2", Power: last}},
+		}
+	}
+	if got := b.awaited(hosts(PowerOff)); len(got) != 2 || got[1].Name != "worker-1" {
+		t.Errorf("waited for %+v", got)
+	}
+	if got := b.awaited(hosts(PowerOn)); len(got) != 3 {
+		t.Errorf("one that was switched on is not waited for: %+v", got)
+	}
+	if config, err := l.InstallConfig(); err != nil || !strings.Contains(string(config), "name: worker\n  replicas: 1\n") {
+		t.Errorf("the site was installed with the spare ones (%v):\n%s", err, config)
+	}
+	if err := (Spec{Name: "x", ControlPlanes: 1, Workers: 15, SpareWorkers: 6}).WithDefaults().Validate(); err == nil {
+		t.Error("more workers than there are addresses were accepted")
+	}
+}

@@ -41,6 +41,10 @@ type Spec struct {
 	ControlPlanes int `json:"controlPlanes"`
 	// Workers is 0 to 20.
 	Workers int `json:"workers"`
+	// SpareWorkers are worker hosts beside those, wired and given their
+	// Ignition, that stay off until somebody switches them on: those of a later
+	// day.
+	SpareWorkers int `json:"spareWorkers,omitempty"`
 	// Families are the address families, the primary one first; default v4.
 	Families []Family `json:"families,omitempty"`
 	// POSTDelay lies between power-on and boot; zero boots at once.
@@ -80,6 +84,9 @@ func (s Spec) WithDefaults() Spec {
 func (s Spec) String() string {
 	words := fmt.Sprintf("%d control planes, %d workers, families %v, platform %s, POST delay %s",
 		s.ControlPlanes, s.Workers, s.Families, s.Platform, s.POSTDelay)
+	if s.SpareWorkers > 0 {
+		words += fmt.Sprintf(", %d spare workers", s.SpareWorkers)
+	}
 	if s.Bare {
 		words += ", bare"
 	}
@@ -95,6 +102,8 @@ func (s Spec) Validate() error {
 		CheckName(s.Name),
 		check(slices.Contains([]int{1, 2, 3, 5}, s.ControlPlanes), "control planes: %d: must be 1, 2, 3 or 5", s.ControlPlanes),
 		check(s.Workers >= 0 && s.Workers <= maxWorkers, "workers: %d: must be 0 to %d", s.Workers, maxWorkers),
+		check(s.SpareWorkers == 0 || s.SpareWorkers > 0 && s.Workers+s.SpareWorkers <= maxWorkers,
+			"spare workers: %d: must be 0 to %d together with the workers", s.SpareWorkers, maxWorkers),
 		check(validFamilies(s.Families), "families: %v: must be v4, v6, or both in the wanted order", s.Families),
 		check(s.POSTDelay >= 0, "POST delay: %s: must not be negative", s.POSTDelay),
 		check(s.Platform == PlatformNone || s.Platform == PlatformBareMetal, "platform: %q: must be none or baremetal", s.Platform),

@@ -72,16 +72,21 @@ func (b *Lab) Look(ctx context.Context, c *Client) (Status, error) {
 	return s, nil
 }
 
+// Holders names the hosts whose NICs have an address.
+func (b *Lab) Holders(vip netip.Addr) []string {
+	holders := []string{}
+	for _, h := range b.Layout.Hosts {
+		if holds(h, vip) {
+			holders = append(holders, h.Name)
+		}
+	}
+	return holders
+}
+
 // lookForVIPs finds the holders by the addresses of each host's NIC.
 func (b *Lab) lookForVIPs(s *Status) {
 	for _, vip := range slices.Concat(b.Layout.APIVIPs, b.Layout.IngressVIPs) {
-		holders := []string{}
-		for _, h := range b.Layout.Hosts {
-			if holds(h, vip) {
-				holders = append(holders, h.Name)
-			}
-		}
-		s.VIPs[vip.String()] = holders
+		s.VIPs[vip.String()] = b.Holders(vip)
 	}
 }
 

@@ -117,7 +117,7 @@ func (u *Builder) powerOnAll(ctx context.Context, b *Lab, c *Client) error {
 		}
 	}
 	for i, h := range b.Layout.Hosts {
-		if st.Hosts[i].Power != PowerOff {
+		if h.Spare || st.Hosts[i].Power != PowerOff {
 			continue
 		}
 		u.say("switching on %s through its BMC", h.Name)

@@ -86,7 +86,8 @@ func (b *Lab) Progress(ctx context.Context, c *Client) ([]HostProgress, error) {
 	return out, nil
 }
 
-// Wait returns once every host's installation is complete. View is called
+// Wait returns once the installation of every host but the spare ones that are
+// off is complete. View is called
 // after each look, with the time since the start. It gives up after timeout,
 // with an error that names the hosts that are not ready and what they say, or
 // when the lab's daemon says nothing any more.
@@ -99,6 +100,7 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 	for answered := start; ; {
 		hosts, err := b.Progress(ctx, c)
 		if err == nil {
+			hosts = b.awaited(hosts)
 			answered, last = time.Now(), hosts
 			watch.look(ctx, hosts, time.Now())
 			view(hosts, time.Since(start))
@@ -113,6 +115,14 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 			return unfinished(last, timeout, err)
 		}
 	}
+}
+
+// awaited are the hosts without the spare ones that nobody has switched on.
+func (b *Lab) awaited(hosts []HostProgress) []HostProgress {
+	return slices.DeleteFunc(hosts, func(h HostProgress) bool {
+		laidOut, _ := b.Layout.Host(h.Name)
+		return laidOut.Spare && h.Power == PowerOff
+	})
 }
 
 func complete(hosts []HostProgress) bool {
