@@ -1,15 +1,21 @@
 package agent
 
 import (
+	"context"
+	"io"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
+	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/site"
 )
 
 func newRun(streams command.Streams) *cobra.Command {
@@ -20,36 +26,54 @@ func newRun(streams command.Streams) *cobra.Command {
 		Long: `Run the agent of a host. On every host it keeps the network in step with the
 cluster: virtual IPs, load balancer, names and the host's own resolver. On a
 control plane it is also the configuration server that joining hosts ask, and it
-labels nodes. It runs until it is stopped; holdfast-agent.service starts it at
-boot.
+labels nodes; on one of two it keeps the status of Pacemaker in the API, and on
+the disk for the time without one. It runs until it is stopped;
+holdfast-agent.service starts it at boot.
 
-How the network is doing is in /run/holdfast/network.json. Metrics are served
-for Prometheus on this host's loopback address.`,
+How the network is doing is in /run/holdfast/network.json, how Pacemaker is in
+/run/holdfast/pacemaker.json. Metrics are served for Prometheus on this host's
+loopback address.`,
 		Example: `  # what holdfast-agent.service runs
   holdfast-agent run
 
   # who holds a virtual IP
-  curl --silent http://127.0.0.1:29446/metrics | grep holdfast_network_vip_held`,
+  curl --silent http://127.0.0.1:29446/metrics | grep holdfast_network_vip_held
+
+  # what this host knows of Pacemaker, and whether it writes it to the API
+  jq '{writes, why, api}' /run/holdfast/pacemaker.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := readSite()
 			if err != nil {
 				return err
 			}
-			group, ctx := errgroup.WithContext(cmd.Context())
-			net, err := hostnet.New(ctx, hostnet.Options{Site: s, Log: streams.Out, Now: time.Now, Metrics: address})
-			if err != nil {
-				return err
-			}
-			if s.Role.ControlPlane() {
-				agent := controlplane.New(controlplane.Options{Site: s, Log: streams.Out, Now: time.Now})
-				net.Listen(agent.Nodes)
-				group.Go(func() error { return agent.Run(ctx) })
-			}
-			group.Go(func() error { return net.Run(ctx) })
-			return group.Wait()
+			return runAgent(cmd.Context(), s, streams.Out, address)
 		},
 	}
 	cmd.Flags().StringVar(&address, "metrics", address, "loopback address and port that metrics are served at")
 	return cmd
+}
+
+// runAgent runs what this host's role and the cluster's shape ask for, until the
+// context ends or a part of it cannot go on.
+func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
+	net, err := hostnet.New(ctx, hostnet.Options{
+		Site: s, Log: log, Now: time.Now, Metrics: address,
+		Collectors: []prometheus.Collector{status, certificates.Collector{}},
+	})
+	if err != nil {
+		return err
+	}
+	if s.Role.ControlPlane() {
+		agent := controlplane.New(controlplane.Options{Site: s, Log: log, Now: time.Now})
+		net.Listen(agent.Nodes)
+		group.Go(func() error { return agent.Run(ctx) })
+	}
+	if s.Role.ControlPlane() && s.Topology().Fencing {
+		group.Go(func() error { return status.Run(ctx) })
+	}
+	group.Go(func() error { return net.Run(ctx) })
+	return group.Wait()
 }

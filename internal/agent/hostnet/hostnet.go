@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/agent/install"
@@ -36,8 +37,10 @@ type Options struct {
 	Site *site.Site
 	Log  io.Writer
 	Now  func() time.Time
-	// Metrics is the address at which metrics are served.
-	Metrics string
+	// Metrics is the address at which metrics are served, those of Collectors
+	// among them.
+	Metrics    string
+	Collectors []prometheus.Collector
 }
 
 // Network is the network of this host.
@@ -134,7 +137,7 @@ func quiet(ctx context.Context, err error) error {
 // serve serves the metrics. Without them the host's network works as well.
 func (n *Network) serve(ctx context.Context, c *metrics.Collector) {
 	for ctx.Err() == nil {
-		if err := c.Serve(ctx, n.Metrics); err != nil && ctx.Err() == nil {
+		if err := c.Serve(ctx, n.Metrics, n.Collectors...); err != nil && ctx.Err() == nil {
 			n.logf("%v", err)
 		}
 		_ = host.Sleep(ctx, network.Resync) // the loop looks at the context itself

@@ -14,6 +14,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/site"
 )
@@ -40,25 +41,28 @@ const (
 // Collector keeps the status. Its metrics may be asked for at any time.
 type Collector struct {
 	Options
-	host   func() (string, error)
-	look   func(ctx context.Context, host string) decide.Input
-	watch  func(ctx context.Context, wake func())
-	api    access
-	files  files
-	told   map[string]bool
-	pubbed publication
-	wake   chan struct{}
-	said   string
+	host  func() (string, error)
+	look  func(ctx context.Context, host string) decide.Input
+	watch func(ctx context.Context, wake func())
+	api   access
+	// standIn are the times of the last stand-in's steps, in milliseconds.
+	standIn func() map[string]float64
+	files   files
+	told    map[string]bool
+	pubbed  publication
+	wake    chan struct{}
+	said    string
 
-	mu      sync.Mutex
-	current decide.Report
-	input   decide.Input
+	mu       sync.Mutex
+	current  decide.Report
+	input    decide.Input
+	failover []clusterhealth.Failover
 }
 
 // New returns the collector of this host. It does nothing before Run.
 func New(o Options) *Collector {
 	c := &Collector{
-		Options: o, host: ownName, files: files{live: decide.LivePath, kept: decide.KeptPath},
+		Options: o, host: ownName, standIn: lastStandIn, files: files{live: decide.LivePath, kept: decide.KeptPath},
 		told: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
 	eyes := &eyes{logf: c.logf}
@@ -80,6 +84,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	c.pubbed.moved = c.Now()
 	c.set(c.files.read(name), decide.Input{Host: name})
 	go c.watch(ctx, c.Wake)
+	go c.keepFailover(ctx)
 	c.loop(ctx, name)
 	return nil
 }
@@ -147,7 +152,8 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 	before := c.Report()
 	now := c.Now()
 	r := decide.Report{Host: name, At: now, Published: before.Published, Status: decide.Timed(decide.Status(in), &before.Status, now)}
-	changed = !decide.Same(r.Status, before.Status)
+	r.TakeOver, r.Lost = before.Follow(in, now)
+	changed = !decide.Same(r.Status, before.Status) || r.TakeOver != before.TakeOver || r.Lost != before.Lost
 	r.Writes, r.Why = decide.Writes(in, now.Sub(c.pubbed.moved))
 	c.set(r, in)
 	keepErr := c.files.write(r, changed)

@@ -30,6 +30,9 @@ type fakeAPI struct {
 	version int
 	writes  []string // by whom: "cp-1 status", "cp-1 beat"
 	events  map[string]int
+	pods    []corev1.Pod
+	nodes   []corev1.Node
+	counted int
 	down    error
 }
 
@@ -84,6 +87,19 @@ func (a asHost) CreateEvent(_ context.Context, e *corev1.Event) error {
 	}
 	a.events[e.Name]++
 	return nil
+}
+
+func (a asHost) EachPod(_ context.Context, do func(*corev1.Pod)) ([]corev1.Node, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.down != nil {
+		return nil, a.down
+	}
+	a.counted++
+	for i := range a.pods {
+		do(&a.pods[i])
+	}
+	return a.nodes, nil
 }
 
 func (a *fakeAPI) take() []string {

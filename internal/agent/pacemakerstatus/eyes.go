@@ -3,7 +3,6 @@ package pacemakerstatus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -190,12 +189,7 @@ func accessOf(s *site.Site, peers func() []string) access {
 		return out
 	}}
 	return func(ctx context.Context, do func(context.Context, api) error) error {
-		err := servers.Try(ctx, func(ctx context.Context, c *kube.Client) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, patience/2, fmt.Errorf("no answer in %s", patience/2))
-			defer cancel()
-			return do(ctx, c)
-		})
-		return err
+		return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return do(ctx, c) })
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -31,9 +32,18 @@ func TestMetricsTellWhatThisHostSees(t *testing.T) {
 	in := c.look(t.Context(), "cp-1")
 	var r state.EtcdReport
 	r.Snapshot.Record = state.Known(state.EtcdRecord{State: state.EtcdPair, TakeOver: state.EtcdTakeOver{Counter: 3}})
+	r.Snapshot.Local = state.EtcdLocal{
+		Running: state.Known(true), Leader: state.Known(state.MemberID(1)), Members: state.Known([]state.EtcdMember{{ID: 1}, {ID: 2, Learner: true}}),
+	}
+	r.Verdict.Action = state.EtcdAskHuman
 	in.Etcd = state.Known(r)
 	n := New(Options{Now: time.Now})
-	n.set(decide.Report{Host: "cp-1", At: time.Unix(1000, 0), Writes: true, Status: decide.Status(in)}, in)
+	n.standIn = func() map[string]float64 { return map[string]float64{"committing": 1200} }
+	n.failover = []clusterhealth.Failover{{Host: "cp-1", Resource: "cpu", Requested: 5, Allocatable: 4}}
+	n.set(decide.Report{
+		Host: "cp-1", At: time.Unix(1000, 0), Writes: true, Status: decide.Status(in), Lost: time.Unix(2, 0),
+		TakeOver: decide.TakeOver{Lost: time.Unix(10, 0), Alone: time.Unix(19, 0), Pair: time.Unix(79, 0)},
+	}, in)
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(n); err != nil {
 		t.Fatal(err)
@@ -58,6 +68,11 @@ func TestMetricsTellWhatThisHostSees(t *testing.T) {
 		"holdfast_pacemaker_resource_condition Healthy cp-1 etcd 1s", "holdfast_pacemaker_fence_agent_condition cp-2_redfish Started cp-2 1s",
 		"holdfast_etcd_record pair 1s", "holdfast_etcd_take_overs_total 3s", "holdfast_fences_total cp-2 true 1s", "holdfast_fences_total cp-2 false 1s",
 		"holdfast_fence_last_seconds cp-2 12s", "holdfast_fence_worst_seconds cp-2 3s", "holdfast_fence_delay_seconds cp-2 20s", "holdfast_pacemaker_status_writer 1s",
+		"holdfast_fence_last_phase_seconds cp-2 power-off 2s", "holdfast_etcd_step ask-human 1s", "holdfast_etcd_members voter 1s",
+		"holdfast_etcd_members learner 1s", "holdfast_etcd_has_leader 1s", "holdfast_etcd_take_over_last_seconds 9s",
+		"holdfast_etcd_alone_last_seconds 1m0s", "holdfast_etcd_take_over_last_timestamp_seconds 19s", "holdfast_peer_lost_timestamp_seconds 2s",
+		"holdfast_etcd_stand_in_last_seconds committing 1.2s", "holdfast_survives_loss cp-2 0s", "holdfast_failover_requests cp-1 cpu 5s",
+		"holdfast_failover_allocatable cp-1 cpu 4s",
 	} {
 		if !strings.Contains(text.String(), want+"\n") {
 			t.Errorf("%q is missing in\n%s", want, text.String())

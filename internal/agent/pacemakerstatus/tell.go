@@ -33,7 +33,7 @@ func (c *Collector) tell(ctx context.Context, in decide.Input) error {
 		}
 		if !c.told[h.Key] {
 			e := event(h, in.Host)
-			if err := c.api(ctx, func(ctx context.Context, a api) error { return a.CreateEvent(ctx, e) }); err != nil {
+			if err := c.quickly(ctx, func(ctx context.Context, a api) error { return a.CreateEvent(ctx, e) }); err != nil {
 				return err
 			}
 			c.logf("%s", h.Text)

@@ -25,8 +25,12 @@ type Report struct {
 	// Published is when the API last took what this host wrote, zero for never.
 	Published time.Time `json:"published,omitzero"`
 	// API is what keeps this host from writing, empty for nothing.
-	API    string                        `json:"api,omitempty"`
-	Status etcdv1.PacemakerClusterStatus `json:"status"`
+	API string `json:"api,omitempty"`
+	// Lost is since when the peer is not in Corosync's membership, zero where it
+	// is; TakeOver is how the last take-over by this host went.
+	Lost     time.Time                     `json:"lost,omitzero"`
+	TakeOver TakeOver                      `json:"takeOver,omitzero"`
+	Status   etcdv1.PacemakerClusterStatus `json:"status"`
 }
 
 // MarshalJSON writes the status as the API gets it.

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/metric"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -53,7 +54,7 @@ var (
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("holdfast_network_"+name, help, labels, nil)
+	return metric.Describe("network_"+name, help, labels...)
 }
 
 // Describe implements prometheus.Collector.
@@ -66,46 +67,45 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (c *Collector) Collect(out chan<- prometheus.Metric) {
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	out := metric.Send(to)
 	view := c.Agent.Board.View()
 	c.vips(view, out)
-	gauge(out, nodes, float64(len(view.Nodes.Value)))
-	gauge(out, stale, number(view.Stale))
-	gauge(out, redirect, number(view.Redirected))
-	gauge(out, upstreams, float64(len(view.Upstreams)))
-	fact(out, mayHold, view.MayHold)
-	fact(out, localAPI, view.LocalAPI)
-	fact(out, localDNS, view.LocalDNS)
+	out.Gauge(nodes, float64(len(view.Nodes.Value)))
+	out.Gauge(stale, metric.Bool(view.Stale))
+	out.Gauge(redirect, metric.Bool(view.Redirected))
+	out.Gauge(upstreams, float64(len(view.Upstreams)))
+	out.Fact(mayHold, view.MayHold)
+	out.Fact(localAPI, view.LocalAPI)
+	out.Fact(localDNS, view.LocalDNS)
 	if view.Balancer.Known {
 		live := view.Balancer.Value.Live()
-		gauge(out, backends, float64(live), "true")
-		gauge(out, backends, float64(len(view.Balancer.Value.Backends)-live), "false")
+		out.Gauge(backends, float64(live), "true")
+		out.Gauge(backends, float64(len(view.Balancer.Value.Backends)-live), "false")
 	}
 	for _, s := range c.Agent.States() {
-		out <- prometheus.MustNewConstMetric(runs, prometheus.CounterValue, float64(s.Runs), s.Name)
-		gauge(out, failing, float64(s.Failures), s.Name)
-		gauge(out, took, s.Took.Seconds(), s.Name)
-		if !s.ChangedAt.IsZero() {
-			gauge(out, changed, float64(s.ChangedAt.UnixMilli())/1000, s.Name)
-		}
+		out.Counter(runs, float64(s.Runs), s.Name)
+		out.Gauge(failing, float64(s.Failures), s.Name)
+		out.Gauge(took, s.Took.Seconds(), s.Name)
+		out.Time(changed, s.ChangedAt, s.Name)
 	}
 }
 
-func (c *Collector) vips(view state.NetworkView, out chan<- prometheus.Metric) {
+func (c *Collector) vips(view state.NetworkView, out metric.Send) {
 	now := heldNow(view)
 	for _, k := range []struct {
 		name string
 		vips []netip.Addr
 	}{{"api", view.Settings.APIVIPs}, {"ingress", view.Settings.IngressVIPs}} {
 		for _, vip := range k.vips {
-			gauge(out, held, number(now[vip]), vip.String(), k.name)
+			out.Gauge(held, metric.Bool(now[vip]), vip.String(), k.name)
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for vip, to := range c.moves {
-		out <- prometheus.MustNewConstMetric(moves, prometheus.CounterValue, float64(to[true]), vip.String(), "held")
-		out <- prometheus.MustNewConstMetric(moves, prometheus.CounterValue, float64(to[false]), vip.String(), "released")
+		out.Counter(moves, float64(to[true]), vip.String(), "held")
+		out.Counter(moves, float64(to[false]), vip.String(), "released")
 	}
 	for _, claim := range view.Claims {
 		vip, id := "", ""
@@ -115,7 +115,7 @@ func (c *Collector) vips(view state.NetworkView, out chan<- prometheus.Metric) {
 		if claim.RouterID != 0 {
 			id = strconv.Itoa(int(claim.RouterID))
 		}
-		gauge(out, claimed, 1, vip, id, claim.By)
+		out.Gauge(claimed, 1, vip, id, claim.By)
 	}
 }
 
@@ -125,23 +125,6 @@ func heldNow(view state.NetworkView) map[netip.Addr]bool {
 		out[vip] = true
 	}
 	return out
-}
-
-func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
-	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-}
-
-func fact(out chan<- prometheus.Metric, d *prometheus.Desc, f state.Fact[bool]) {
-	if f.Known {
-		gauge(out, d, number(f.Value))
-	}
-}
-
-func number(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // Follow counts the moves of virtual IPs until the context ends.
@@ -179,18 +162,20 @@ func (c *Collector) count(view state.NetworkView) {
 	}
 }
 
-// Serve serves the metrics at an address until the context ends.
-func (c *Collector) Serve(ctx context.Context, address string) error {
+// Serve serves the metrics, and those of others, at an address until the context
+// ends. A collector that fails takes its own metrics away, not those of the
+// rest.
+func (c *Collector) Serve(ctx context.Context, address string, others ...prometheus.Collector) error {
 	registry := prometheus.NewRegistry()
-	for _, m := range []prometheus.Collector{
+	for _, m := range append([]prometheus.Collector{
 		c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
+	}, others...) {
 		if err := registry.Register(m); err != nil {
 			return fmt.Errorf("metrics: %w", err)
 		}
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)

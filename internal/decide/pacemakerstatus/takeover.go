@@ -1,0 +1,78 @@
+package pacemakerstatus
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// TakeOver is how the last time went that this host went on without its peer,
+// for whoever asks how long such a thing takes here.
+type TakeOver struct {
+	// ID and Counter are those of the host's record.
+	ID      string `json:"id"`
+	Counter uint64 `json:"counter"`
+	// Lost is when Corosync was seen to have lost the peer, zero where that was
+	// not seen: the peer left in order, or nobody watched.
+	Lost time.Time `json:"lost,omitzero"`
+	// Alone is when the record said that this host is the only voter, Pair when it
+	// said that there are two again.
+	Alone time.Time `json:"alone,omitzero"`
+	Pair  time.Time `json:"pair,omitzero"`
+}
+
+// Follow is what is known of the last take-over after another look, and since
+// when the peer is lost, zero where it is there. The times of the record are
+// exact, however late the look.
+func (r Report) Follow(in Input, now time.Time) (t TakeOver, lost time.Time) {
+	t, lost = r.TakeOver, r.Lost
+	if m := in.Membership; m.Known {
+		there := slices.ContainsFunc(m.Value.Members, func(name string) bool { return name != in.Host })
+		switch {
+		case there:
+			lost = time.Time{}
+		case lost.IsZero():
+			lost = now
+		}
+	}
+	record := in.Etcd.Value.Snapshot.Record
+	if !in.Etcd.Known || !record.Known || record.Value.TakeOver.ID == "" {
+		return t, lost
+	}
+	e := record.Value
+	if e.TakeOver.ID != t.ID {
+		t = TakeOver{ID: e.TakeOver.ID, Counter: e.TakeOver.Counter}
+	}
+	switch {
+	case e.State == state.EtcdSole && t.Alone.IsZero():
+		t.Alone = e.Written
+		if since := r.since(lost); since.Before(t.Alone) {
+			t.Lost = since
+		}
+	case e.State == state.EtcdPair && !t.Alone.IsZero() && t.Pair.IsZero():
+		t.Pair = e.Written
+	}
+	return t, lost
+}
+
+// since is when the peer was lost for which this host goes on alone: it may be
+// back in the membership by the time that the record is read.
+func (r Report) since(lost time.Time) time.Time {
+	if lost.IsZero() {
+		return r.Lost
+	}
+	return lost
+}
+
+// Took is how long the take-over took from the loss of the peer, and how long
+// the host was alone then, zero for what is not known or not over.
+func (t TakeOver) Took() (takeOver, alone time.Duration) {
+	if !t.Lost.IsZero() && t.Alone.After(t.Lost) {
+		takeOver = t.Alone.Sub(t.Lost)
+	}
+	if t.Pair.After(t.Alone) {
+		alone = t.Pair.Sub(t.Alone)
+	}
+	return takeOver, alone
+}
