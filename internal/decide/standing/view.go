@@ -58,7 +58,9 @@ type Redundancy struct {
 type Loss struct {
 	Host     string `json:"host"`
 	Survives Answer `json:"survives"`
-	Because  string `json:"because,omitempty"`
+	// Because says why not, in a few words; Detail is all that is reported.
+	Because string `json:"because,omitempty"`
+	Detail  string `json:"detail,omitempty"`
 }
 
 // Cell is one word, or a few, about a host. Good is empty where it is neither
@@ -122,4 +124,15 @@ type SourceLine struct {
 	Answered bool       `json:"answered"`
 	Text     string     `json:"text"`
 	Limits   []string   `json:"limits,omitempty"`
+}
+
+// Serious counts the findings that call for somebody.
+func (v View) Serious() int {
+	n := 0
+	for _, f := range v.Findings {
+		if f.Level != Note {
+			n++
+		}
+	}
+	return n
 }

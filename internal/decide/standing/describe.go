@@ -1,0 +1,270 @@
+package standing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+)
+
+// Describe says where a cluster stands.
+func Describe(f Facts) View {
+	d := describer{Facts: f}
+	d.Hosts = slices.Clone(f.Hosts)
+	slices.SortFunc(d.Hosts, func(a, b Host) int {
+		if a.ControlPlane != b.ControlPlane {
+			if a.ControlPlane {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	v := View{
+		Cluster: cmp.Or(f.Cluster, "this cluster"), At: f.Now, Redundancy: d.redundancy(), Fencing: d.fencing(), VIPs: d.vips(),
+		Incidents: f.Incidents.Value, Sources: d.sources(), Hosts: []HostLine{},
+	}
+	for _, h := range d.Hosts {
+		v.Hosts = append(v.Hosts, d.line(h))
+	}
+	v.Findings = d.findings()
+	v.Status = d.status(v)
+	v.Summary = d.summary(v)
+	return v
+}
+
+// describer is the facts with what follows from them in more than one place.
+type describer struct{ Facts }
+
+// size is the number of control planes that the site is made of.
+func (d describer) size() int {
+	if d.ControlPlanes.Known {
+		return d.ControlPlanes.Value
+	}
+	return len(d.controlPlanes())
+}
+
+func (d describer) controlPlanes() []Host {
+	var out []Host
+	for _, h := range d.Hosts {
+		if h.ControlPlane {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// age is how old a fact is; a clock that is ahead makes nothing younger than
+// now.
+func (d describer) age(at time.Time) time.Duration { return max(0, d.Now.Sub(at)) }
+
+// fresh is how old a report of Pacemaker may be for its words to be of now. It
+// has a heartbeat each 30 s.
+const fresh = pacemakerstatus.Silence
+
+func (d describer) stale() bool {
+	return d.Pacemaker.Known && d.age(d.Pacemaker.At) > fresh
+}
+
+// reported is whether there is a report of Pacemaker that is of now.
+func (d describer) reported() bool { return d.Pacemaker.Known && !d.stale() }
+
+// node is what is reported of a host, nil where nothing is.
+func (d describer) node(name string) *etcdv1.PacemakerClusterNodeStatus {
+	if !d.Pacemaker.Known || d.Pacemaker.Value.Nodes == nil {
+		return nil
+	}
+	nodes := *d.Pacemaker.Value.Nodes
+	for i := range nodes {
+		if nodes[i].NodeName == name {
+			return &nodes[i]
+		}
+	}
+	return nil
+}
+
+// condition is one of a host, without a status where nothing is reported.
+func (d describer) condition(host, kind string) metav1.Condition {
+	n := d.node(host)
+	if n == nil {
+		return metav1.Condition{}
+	}
+	return find(n.Conditions, kind)
+}
+
+func find(list []metav1.Condition, kind string) metav1.Condition {
+	for _, c := range list {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// there is whether a host is there at all.
+func (d describer) there(h Host) Answer {
+	if d.reported() {
+		if c := d.condition(h.Name, etcdv1.NodeOnlineConditionType); c.Status != "" && c.Status != metav1.ConditionUnknown {
+			return answer(c.Status == metav1.ConditionTrue)
+		}
+	}
+	if h.Kubelet.Known && h.Kubelet.Value.Ready {
+		return Yes
+	}
+	if h.Power.Known && h.Power.Value == PowerOff {
+		return No
+	}
+	if h.Kubelet.Known {
+		return No
+	}
+	return Unknown
+}
+
+func answer(yes bool) Answer {
+	if yes {
+		return Yes
+	}
+	return No
+}
+
+// answers is whether the API does.
+func (d describer) answers() bool {
+	return slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind == FromAPI && s.Failed == "" })
+}
+
+// writes is whether the cluster takes writes: an API that answers had to ask a
+// quorum of etcd.
+func (d describer) writes() Answer {
+	if d.answers() {
+		return Yes
+	}
+	said := Unknown
+	for _, h := range d.Hosts {
+		switch e := h.Explanation; {
+		case e.Known && e.Value.Service == explain.Writes:
+			return Yes
+		case e.Known && e.Value.Service != explain.Unclear:
+			said = No
+		}
+	}
+	return said
+}
+
+// status is the same word as that of `holdfast explain`, for the cluster.
+func (d describer) status(v View) explain.Status {
+	if w := d.writes(); w != Yes {
+		return d.withoutWrites(w)
+	}
+	serious := v.Serious() > 0
+	switch {
+	case d.size() == 1 && !serious:
+		return explain.Healthy
+	case d.size() != 1 && v.Redundancy.Survives == Unknown:
+		return explain.Unknown
+	case d.size() != 1 && v.Redundancy.Survives == No, serious:
+		return explain.Degraded
+	}
+	return explain.Healthy
+}
+
+func (d describer) withoutWrites(w Answer) explain.Status {
+	if w == Unknown {
+		return explain.Unknown
+	}
+	waits := false
+	for _, h := range d.Hosts {
+		if !h.Explanation.Known {
+			continue
+		}
+		switch h.Explanation.Value.Status {
+		case explain.NeedsHuman:
+			return explain.NeedsHuman
+		case explain.Waiting, explain.Stopped:
+			waits = true
+		case explain.Healthy, explain.Degraded, explain.Unknown, explain.Unmanaged:
+		}
+	}
+	if waits {
+		return explain.Waiting
+	}
+	return explain.Unknown
+}
+
+// summary is what a person who has read nothing else should know.
+func (d describer) summary(v View) string {
+	switch v.Status {
+	case explain.NeedsHuman:
+		return "The cluster takes no writes, and nothing will happen without a person. See What to do."
+	case explain.Waiting:
+		return "The cluster takes no writes now. It goes on by itself."
+	case explain.Unknown:
+		if d.writes() == Yes {
+			return "The cluster takes writes. Whether it would survive the loss of a host is not known."
+		}
+		return "Too little could be seen to say how the cluster is."
+	case explain.Healthy:
+		if d.size() == 1 {
+			return "All is well, as far as one control plane can be."
+		}
+		return "All is well" + wellWords(d.size())
+	case explain.Degraded, explain.Stopped, explain.Unmanaged:
+	}
+	if !d.answers() {
+		return "etcd takes writes, and the API does not answer from here."
+	}
+	if v.Redundancy.Survives == Yes || d.size() == 1 {
+		return fmt.Sprintf("The cluster works. %s to look at.", count(v.Serious(), "thing"))
+	}
+	return "The cluster works, and one more failure stops it."
+}
+
+func wellWords(n int) string {
+	if n == 2 {
+		return ": either host may be lost."
+	}
+	return ": any one control plane may be lost."
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// sources says where the facts are from, and how old they are.
+func (d describer) sources() []SourceLine {
+	out := []SourceLine{}
+	for _, s := range d.Sources {
+		l := SourceLine{Kind: s.Kind, Name: s.Name, Answered: s.Failed == "", Limits: s.Limits}
+		switch took := s.Took.Round(time.Millisecond); {
+		case s.Failed != "":
+			l.Text = "told nothing: " + s.Failed
+		case s.Kind == FromHost:
+			l.Text = "its own daemons and files, which need no API"
+		case took > 0:
+			l.Text = fmt.Sprintf("answered in %s", took)
+		default:
+			l.Text = "answered"
+		}
+		out = append(out, l)
+	}
+	if d.Pacemaker.Known {
+		out = append(out, SourceLine{
+			Kind: FromHost, Name: "Pacemaker", Answered: !d.stale(),
+			Text: fmt.Sprintf("as %s has it, looked at %s ago", d.Pacemaker.From, explain.Ago(d.age(d.Pacemaker.At))),
+		})
+	}
+	return out
+}
+
+// tooOld is how old a report may be before silence is a fault by itself.
+const tooOld = clusterhealth.MaxAge

@@ -1,0 +1,291 @@
+package standing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// findings are all that is not as it should be, the worst first.
+func (d describer) findings() []Finding {
+	out := []Finding{}
+	out = append(out, d.ofHosts()...)
+	out = append(out, d.ofReport()...)
+	out = append(out, d.ofSetUp()...)
+	out = append(out, d.ofVIPs()...)
+	out = append(out, d.ofNodes()...)
+	out = append(out, d.ofMembers()...)
+	out = append(out, d.ofOperators()...)
+	out = append(out, d.ofSources()...)
+	slices.SortStableFunc(out, func(a, b Finding) int { return rank(a.Level) - rank(b.Level) })
+	return out
+}
+
+func rank(l Level) int {
+	switch l {
+	case Critical:
+		return 0
+	case Warning:
+		return 1
+	case Note:
+	}
+	return 2
+}
+
+// ofHosts is what hosts of two say for themselves: a person is needed, or the
+// last step failed.
+func (d describer) ofHosts() []Finding {
+	var out []Finding
+	for _, h := range d.Hosts {
+		if !h.Explanation.Known {
+			continue
+		}
+		e := h.Explanation.Value
+		switch e.Status {
+		case explain.NeedsHuman:
+			out = append(out, d.human(h.Name, e))
+		case explain.Waiting, explain.Stopped:
+			out = append(out, Finding{
+				Level: d.whereWritten(Warning), What: h.Name + " waits: " + e.Summary, Means: "If that lasts longer than a minute, read why.",
+				Type: "sudo holdfast explain", On: h.Name, Page: "docs/runbook/two-node.md",
+			})
+		case explain.Healthy, explain.Degraded, explain.Unknown, explain.Unmanaged:
+		}
+		for _, p := range e.Problems {
+			out = append(out, Finding{
+				Level: Note, What: "etcd's agent on " + h.Name + ": " + p, Means: "It tries again by itself.",
+				Type: "sudo holdfast explain etcd", On: h.Name, Page: "docs/runbook/twonode-etcd.md",
+			})
+		}
+	}
+	return out
+}
+
+// asked is whether a host needs a person.
+func (d describer) asked() bool {
+	return slices.ContainsFunc(d.Hosts, func(h Host) bool {
+		return h.Explanation.Known && h.Explanation.Value.Status == explain.NeedsHuman
+	})
+}
+
+// whereWritten makes something critical where the cluster takes no writes.
+func (d describer) whereWritten(otherwise Level) Level {
+	if d.writes() == Yes {
+		return otherwise
+	}
+	return Critical
+}
+
+// human is what a host waits for a person with. The first thing that can be
+// typed is shown; the others are in its own explanation.
+func (d describer) human(host string, e explain.Explanation) Finding {
+	f := Finding{
+		Level: d.whereWritten(Warning), What: host + " needs a person: " + e.Reason, Means: e.Summary + ".",
+		Type: "sudo holdfast explain", On: host, Page: "docs/runbook/two-node.md",
+	}
+	for i, a := range e.Next {
+		if i == 0 && a.Command == "" {
+			f.Means += " First: " + a.Does + "."
+		}
+		if a.Command != "" {
+			f.Type = sudo(a.Command)
+			f.Means += " To type: " + a.Does + "."
+			break
+		}
+	}
+	return f
+}
+
+// sudo is a command of holdfast as a person types it on a host.
+func sudo(command string) string {
+	if strings.HasPrefix(command, "holdfast ") {
+		return "sudo " + command
+	}
+	return command
+}
+
+// ofSetUp is a pair that is none yet.
+func (d describer) ofSetUp() []Finding {
+	if d.size() != 2 || !d.SetUp.Known || d.SetUp.Value.Done {
+		return nil
+	}
+	return []Finding{{
+		Level: Warning, What: "the two hosts are not set up to survive each other yet: " + d.SetUp.Value.Doing,
+		Means: "holdfast-operator goes on by itself, step by step; until then the loss of a host stops the cluster.",
+		Type:  "kubectl get etcds.operator.openshift.io cluster -o yaml", Page: "docs/runbook/install.md",
+	}}
+}
+
+// ofVIPs are addresses that nobody has, or more than one.
+func (d describer) ofVIPs() []Finding {
+	var out []Finding
+	for _, v := range d.VIPs {
+		name := v.Kind + " VIP " + v.Address.String()
+		list, lost := d.holders(v)
+		switch {
+		case len(v.Claims) > 0:
+			out = append(out, Finding{
+				Level: Critical, What: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is no host of this cluster",
+				Means: "Clients reach now the one, now the other.",
+				Type:  "ip neighbour show " + v.Address.String(), Page: "docs/runbook/vip-two-holders.md",
+			})
+		case len(list) > 1:
+			out = append(out, Finding{
+				Level: Critical, What: fmt.Sprintf("%s: %s say that they have it", name, strings.Join(list, " and ")),
+				Means: "For a third of a second that is how it moves. If it lasts, the two do not hear each other's VRRP.",
+				Type:  "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'", On: list[0], Page: "docs/runbook/vip-two-holders.md",
+			})
+		case v.Holders.Known && len(list)+len(lost) == 0 && d.writes() == No:
+			out = append(out, Finding{
+				Level: Note, What: "nobody has the " + name, Means: "It follows: a host without etcd takes none. It comes back with it.",
+				Type: "sudo holdfast explain", On: oneHost, Page: "docs/runbook/vip.md",
+			})
+		case v.Holders.Known && len(list)+len(lost) == 0:
+			out = append(out, Finding{
+				Level: Critical, What: "nobody has the " + name, Means: "Nobody reaches the " + v.Kind + " there.",
+				Type: "sudo holdfast-agent monitor", On: oneHost, Page: "docs/runbook/vip.md",
+			})
+		}
+	}
+	return out
+}
+
+// ofNodes are kubelets that are not ready, cordons, and hosts whose network is
+// not set up. On two hosts the report of Pacemaker says the first, and more.
+func (d describer) ofNodes() []Finding {
+	var out []Finding
+	for _, h := range d.Hosts {
+		k := h.Kubelet
+		if k.Known && !k.Value.Ready && d.offline(h.Name) == nil {
+			out = append(out, Finding{
+				Level: Warning, What: fmt.Sprintf("node %s is not ready%s: %s", h.Name, d.long(k.Value.Since), cmp.Or(k.Value.Why, "its kubelet reports nothing")),
+				Means: "Its pods are started elsewhere after a while.",
+				Type:  "systemctl status kubelet", On: h.Name, Page: "docs/runbook/twonode-kubelet.md",
+			})
+		}
+		if k.Known && k.Value.Cordoned {
+			out = append(out, Finding{
+				Level: Note, What: "node " + h.Name + " is cordoned", Means: "No new pods come to it.",
+				Type: "kubectl uncordon " + h.Name,
+			})
+		}
+		if h.Trouble.Known && h.Trouble.Value != "" {
+			out = append(out, Finding{
+				Level: Warning, What: "network of " + h.Name + ": " + h.Trouble.Value, Means: "Its virtual IPs may not be set up as the cluster wants them.",
+				Type: "sudo holdfast-agent monitor", On: h.Name, Page: "docs/runbook/vip.md",
+			})
+		}
+	}
+	return out
+}
+
+// ofMembers are members of etcd that are not well where no Pacemaker says so.
+func (d describer) ofMembers() []Finding {
+	if d.size() == 2 && d.Pacemaker.Known {
+		return nil
+	}
+	var out []Finding
+	for _, h := range d.controlPlanes() {
+		m := h.Member
+		if !m.Known {
+			continue
+		}
+		what := ""
+		switch {
+		case state.Is(m.Value.Listed, false):
+			what = "is no member of etcd"
+		case state.Is(m.Value.Running, false), state.Is(m.Value.Healthy, false):
+			what = "has an etcd that does not serve"
+		case m.Value.Learner:
+			what = "has an etcd that still catches up"
+		default:
+			continue
+		}
+		out = append(out, Finding{
+			Level: Warning, What: h.Name + " " + what, Means: "It does not count for the quorum.",
+			Type: "kubectl -n kube-system logs etcd-" + h.Name + " --tail 50",
+		})
+	}
+	return out
+}
+
+// maxOperators are as many as one finding names.
+const maxOperators = 3
+
+func (d describer) ofOperators() []Finding {
+	var out []Finding
+	for i, o := range d.Operators.Value {
+		if i == maxOperators {
+			out = append(out, Finding{Level: Warning, What: fmt.Sprintf("%d more ClusterOperators are not well", len(d.Operators.Value)-i), Type: "kubectl get clusteroperators", Means: "See their messages."})
+			break
+		}
+		out = append(out, Finding{
+			Level: Warning, What: "ClusterOperator " + o.Name + " is " + o.State + ": " + o.Why,
+			Means: "What it looks after is not as it should be; its message says what.",
+			Type:  "kubectl get clusteroperator " + o.Name + " -o yaml",
+		})
+	}
+	return out
+}
+
+// ofSources are places that did not answer, and reports that are old.
+func (d describer) ofSources() []Finding {
+	var out []Finding
+	for _, s := range d.Sources {
+		if s.Failed == "" {
+			continue
+		}
+		switch s.Kind {
+		case FromAPI:
+			out = append(out, d.noAPI(s))
+		case FromHost, FromLab:
+			out = append(out, Finding{Level: Note, What: s.Name + " told nothing: " + s.Failed, Means: "What only it knows is missing above.", Type: "sudo holdfast status", On: s.Name})
+		}
+	}
+	if d.size() == 2 && d.stale() {
+		out = append(out, d.ofSilence())
+	}
+	return out
+}
+
+// noAPI is an API that does not answer: where a host answered it has said more
+// already.
+func (d describer) noAPI(s Source) Finding {
+	f := Finding{
+		Level: Critical, What: "the API does not answer: " + s.Failed, Page: "docs/runbook/vip.md",
+		Means: "Either the cluster takes no writes, or the way to it is broken. A control plane tells more without it.",
+		Type:  "sudo holdfast status", On: oneHost,
+	}
+	if slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind != FromAPI && s.Failed == "" }) {
+		f.Means = "It needs an etcd that takes writes, and a way to it. Without an answer here, that host's API server is not there."
+		f.Type = "curl -sk https://127.0.0.1:6443/readyz"
+	}
+	return f
+}
+
+func (d describer) ofSilence() Finding {
+	level := Warning
+	if d.age(d.Pacemaker.At) > tooOld {
+		level = Critical
+	}
+	return Finding{
+		Level: level, What: fmt.Sprintf("no host has reported on Pacemaker for %s", explain.Ago(d.age(d.Pacemaker.At))),
+		Means: "What is shown of Pacemaker and of fencing is not of now: a host could be lost and nobody would see it here.",
+		Type:  "systemctl status holdfast-agent pacemaker", On: "both hosts", Page: "docs/runbook/two-node.md",
+	}
+}
+
+// offline is the node that Pacemaker says is not there, nil for one that is.
+func (d describer) offline(host string) *etcdv1.PacemakerClusterNodeStatus {
+	if !d.reported() || pacemakerstatus.Holds(nodeConditions(d.node(host)), etcdv1.NodeOnlineConditionType) {
+		return nil
+	}
+	return d.node(host)
+}

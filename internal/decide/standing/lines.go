@@ -1,0 +1,348 @@
+package standing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// unsaid is a cell that nobody filled.
+var unsaid = Cell{Text: "unknown", Good: Unknown}
+
+func cell[T any](s Seen[T], text string, good Answer) Cell {
+	return Cell{Text: text, Good: good, From: s.From, At: s.At}
+}
+
+// line is one host.
+func (d describer) line(h Host) HostLine {
+	l := HostLine{Name: h.Name, Role: role(h), Power: d.power(h), Kubelet: d.kubelet(h)}
+	for _, a := range h.Addresses {
+		l.Addresses = append(l.Addresses, a.String())
+	}
+	if !h.ControlPlane {
+		return l
+	}
+	if d.size() == 2 {
+		l.Record = record(h)
+	}
+	l.Etcd, l.Lag = d.etcd(h), d.lag(h)
+	if h.Explanation.Known {
+		l.Doing = h.Explanation.Value.Summary
+	}
+	return l
+}
+
+func role(h Host) string {
+	switch {
+	case h.ControlPlane && h.Worker:
+		return "control+worker"
+	case h.ControlPlane:
+		return "control plane"
+	case h.Worker:
+		return "worker"
+	}
+	return "no role yet"
+}
+
+// power is what was said of it, else what follows from that the host is there,
+// or from its last fence.
+func (d describer) power(h Host) Cell {
+	switch there := d.there(h); {
+	case h.Power.Known:
+		return cell(h.Power, string(h.Power.Value), answer(h.Power.Value == PowerOn))
+	case there == Yes:
+		return Cell{Text: "on", Good: Yes, From: "that it takes part"}
+	case there == No && h.LastFence.Known && h.LastFence.Value.Off:
+		return cell(h.LastFence, "off (fenced "+d.ago(h.LastFence.Value.At)+")", No)
+	}
+	return unsaid
+}
+
+// ago is a moment as a person says it.
+func (d describer) ago(at time.Time) string {
+	if at.IsZero() {
+		return "at an unknown time"
+	}
+	return explain.Ago(d.age(at).Truncate(time.Second)) + " ago"
+}
+
+// long is a time that something has lasted.
+func (d describer) long(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return " for " + explain.Ago(d.age(at).Truncate(time.Second))
+}
+
+// kubelet is what the API has, and on two hosts what Pacemaker says where there
+// is none.
+func (d describer) kubelet(h Host) Cell {
+	if k := h.Kubelet; k.Known {
+		text, good := "ready"+d.long(k.Value.Since), Yes
+		if !k.Value.Ready {
+			text, good = "not ready"+d.long(k.Value.Since), No
+		}
+		if k.Value.Cordoned {
+			text, good = text+", cordoned", No
+		}
+		return cell(k, text, good)
+	}
+	if d.there(h) == No {
+		return unsaid // what Pacemaker says of it is of before it was lost
+	}
+	if c := d.resource(h.Name, etcdv1.PacemakerClusterResourceNameKubelet, etcdv1.ResourceStartedConditionType); d.reported() && c.Status == metav1.ConditionTrue {
+		return Cell{Text: "runs", Good: Yes, From: d.Pacemaker.From, At: d.Pacemaker.At}
+	} else if d.reported() && c.Status == metav1.ConditionFalse {
+		return Cell{Text: "does not run", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
+	}
+	return unsaid
+}
+
+func (d describer) resource(host string, name etcdv1.PacemakerClusterResourceName, kind string) metav1.Condition {
+	n := d.node(host)
+	if n == nil {
+		return metav1.Condition{}
+	}
+	for _, r := range n.Resources {
+		if r.Name == name {
+			return find(r.Conditions, kind)
+		}
+	}
+	return metav1.Condition{}
+}
+
+func record(h Host) Cell {
+	if !h.Record.Known {
+		return unsaid
+	}
+	s := h.Record.Value.State
+	good := Unknown
+	switch s {
+	case state.EtcdPair:
+		good = Yes
+	case state.EtcdNone, state.EtcdDeparting, state.EtcdTakingOver, state.EtcdSole, state.EtcdLearner, state.EtcdVoter:
+		good = No
+	}
+	return cell(h.Record, string(s), good)
+}
+
+// etcd is the host's member.
+func (d describer) etcd(h Host) Cell {
+	m := h.Member
+	if !m.Known {
+		return d.etcdByPacemaker(h)
+	}
+	switch v := m.Value; {
+	case state.Is(v.Running, false):
+		return cell(m, "stopped", No)
+	case state.Is(v.Listed, false):
+		return cell(m, "not a member", No)
+	case state.Is(v.Healthy, false):
+		return cell(m, "does not serve", No)
+	case v.Learner:
+		return cell(m, "learner", No)
+	case v.Leader:
+		return cell(m, "voter, leader", Yes)
+	case state.Is(v.Running, true) || state.Is(v.Healthy, true):
+		return cell(m, "voter", Yes)
+	case state.Is(v.Listed, true):
+		return cell(m, "voter, not asked", Unknown)
+	}
+	return unsaid
+}
+
+// etcdByPacemaker is what the report of Pacemaker says of a member.
+func (d describer) etcdByPacemaker(h Host) Cell {
+	if !d.reported() || d.there(h) == No {
+		return unsaid
+	}
+	c := d.resource(h.Name, etcdv1.PacemakerClusterResourceNameEtcd, etcdv1.ResourceHealthyConditionType)
+	from := Cell{From: d.Pacemaker.From, At: d.Pacemaker.At}
+	switch {
+	case c.Status == metav1.ConditionTrue && d.redundant().Reason == pacemakerstatus.ReasonResyncing &&
+		strings.HasPrefix(d.redundant().Message, h.Name+" "):
+		from.Text, from.Good = "catches up", No
+	case c.Status == metav1.ConditionTrue:
+		from.Text, from.Good = "runs", Yes
+	case c.Status == metav1.ConditionFalse:
+		from.Text, from.Good = "not well", No
+	default:
+		return unsaid
+	}
+	return from
+}
+
+func (d describer) redundant() metav1.Condition {
+	return find(d.Pacemaker.Value.Conditions, pacemakerstatus.Redundant)
+}
+
+// small is how many entries a member that is well may be behind for a moment.
+const small = 1000
+
+// lag is how far a member is behind.
+func (d describer) lag(h Host) Cell {
+	m := h.Member
+	switch {
+	case m.Known && m.Value.Behind.Known && m.Value.Behind.Value == 0:
+		return cell(m, "none", Yes)
+	case m.Known && m.Value.Behind.Known:
+		return cell(m, count(int(min(m.Value.Behind.Value, 1<<40)), "write"), answer(m.Value.Behind.Value < small)) //nolint:gosec // bounded
+	case m.Known && state.Is(m.Value.Running, false), m.Known && state.Is(m.Value.Listed, false):
+		return Cell{Text: "-"}
+	case d.reported() && d.redundant().Status == metav1.ConditionTrue:
+		return Cell{Text: "in step", Good: Yes, From: d.Pacemaker.From, At: d.Pacemaker.At}
+	}
+	return unsaid
+}
+
+// fencing says of each of two hosts whether it can be switched off.
+func (d describer) fencing() []FencingLine {
+	if d.size() != 2 {
+		return nil
+	}
+	var out []FencingLine
+	for _, h := range d.controlPlanes() {
+		out = append(out, FencingLine{Host: h.Name, Able: d.able(h), Verified: d.verified(h), Last: d.last(h)})
+	}
+	return out
+}
+
+func (d describer) able(h Host) Cell {
+	c := d.condition(h.Name, etcdv1.NodeFencingAvailableConditionType)
+	if !d.reported() || c.Status == "" || c.Status == metav1.ConditionUnknown {
+		return unsaid
+	}
+	if d.offline(d.peer(h.Name)) != nil {
+		return Cell{Text: "no, " + d.peer(h.Name) + " is not there", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
+	}
+	by := ""
+	for _, o := range d.controlPlanes() {
+		if o.Name != h.Name && c.Status == metav1.ConditionTrue {
+			by = ", by " + o.Name
+		}
+	}
+	return Cell{Text: yesNo(c.Status == metav1.ConditionTrue) + by, Good: answer(c.Status == metav1.ConditionTrue), From: d.Pacemaker.From, At: d.Pacemaker.At}
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+// verified is when it was last proven: by a fence, or by an answer of the BMC
+// to the host that would fence.
+func (d describer) verified(h Host) Cell {
+	c := d.condition(h.Name, pacemakerstatus.FencingProven)
+	peer := d.peer(h.Name)
+	switch {
+	case d.reported() && d.offline(peer) != nil:
+		return unsaid
+	case d.reported() && c.Status == metav1.ConditionTrue:
+		return Cell{
+			Text: fmt.Sprintf("its BMC answers %s%s", peer, d.long(c.LastTransitionTime.Time)), Good: Yes, From: d.Pacemaker.From, At: d.Pacemaker.At,
+		}
+	case d.reported() && c.Status == metav1.ConditionFalse:
+		return Cell{Text: "no: its BMC does not answer " + peer, Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
+	case h.Verified.Known:
+		v := h.Verified.Value
+		return cell(h.Verified, fmt.Sprintf("%s by %s: %s", d.ago(v.At), v.By, v.How), Unknown)
+	case d.reported():
+		return Cell{Text: "no host has tried it", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
+	}
+	return unsaid
+}
+
+func (d describer) peer(name string) string {
+	for _, h := range d.controlPlanes() {
+		if h.Name != name {
+			return h.Name
+		}
+	}
+	return "the peer"
+}
+
+// last is the last fence of a host, and how fast it was.
+func (d describer) last(h Host) Cell {
+	if f := h.LastFence; f.Known {
+		text, good := "off", Yes
+		if !f.Value.Off {
+			text, good = "FAILED", No
+		}
+		if f.Value.Took > 0 {
+			text += " in " + explain.Ago(f.Value.Took.Round(10*time.Millisecond))
+		}
+		text += ", " + d.ago(f.Value.At)
+		if f.Value.By != "" {
+			text += ", by " + f.Value.By
+		}
+		return cell(f, text, good)
+	}
+	c := d.condition(h.Name, pacemakerstatus.LastFenceSucceeded)
+	from := Cell{From: d.Pacemaker.From, At: d.Pacemaker.At}
+	switch {
+	case c.Status == "" || c.Status == metav1.ConditionUnknown:
+		return unsaid
+	case c.Reason == pacemakerstatus.ReasonNeverFenced:
+		from.Text = "none that Pacemaker remembers"
+	case c.Reason == pacemakerstatus.ReasonFencePending:
+		from.Text, from.Good = "under way", No
+	case c.Status == metav1.ConditionTrue:
+		from.Text, from.Good = "succeeded: "+c.Message, Yes
+	default:
+		from.Text, from.Good = "FAILED: "+c.Message, No
+	}
+	return from
+}
+
+// vips are the virtual IPs and who has them. What a host said before it was lost
+// is not true any more.
+func (d describer) vips() []VIPLine {
+	var out []VIPLine
+	for _, v := range d.VIPs {
+		l := VIPLine{Address: v.Address.String(), Kind: v.Kind, Holder: unsaid}
+		if v.Holders.Known {
+			switch list, lost := d.holders(v); len(list) {
+			case 0:
+				l.Holder = cell(v.Holders, "nobody", No)
+				if len(lost) > 0 {
+					l.Holder = cell(v.Holders, strings.Join(lost, " and ")+" had it, and is not there", Unknown)
+				}
+			case 1:
+				l.Holder = cell(v.Holders, list[0], Yes)
+			default:
+				l.Holder = cell(v.Holders, strings.Join(list, " and ")+" both say so", No)
+			}
+		}
+		if len(v.Claims) > 0 {
+			l.Holder.Text, l.Holder.Good = l.Holder.Text+", and a stranger: "+strings.Join(v.Claims, ", "), No
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// holders are those that say that they have it, and those that said so before
+// they were lost.
+func (d describer) holders(v VIP) (there, lost []string) {
+	for _, name := range v.Holders.Value {
+		i := slices.IndexFunc(d.Hosts, func(h Host) bool { return h.Name == name })
+		if i >= 0 && d.there(d.Hosts[i]) == No {
+			lost = append(lost, name)
+			continue
+		}
+		there = append(there, name)
+	}
+	slices.Sort(there)
+	slices.Sort(lost)
+	return slices.Compact(there), slices.Compact(lost)
+}

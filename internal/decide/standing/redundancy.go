@@ -1,0 +1,208 @@
+package standing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// redundancy says what the loss of a host would come to.
+func (d describer) redundancy() Redundancy {
+	switch n := d.size(); {
+	case n == 0:
+		return Redundancy{Survives: Unknown, Sentence: "survives the loss of a host: not known, because nobody told which hosts there are"}
+	case n == 1:
+		return d.single()
+	case n == 2:
+		return d.pair()
+	}
+	return d.quorum()
+}
+
+// single is true whatever was seen: there is nobody to go on.
+func (d describer) single() Redundancy {
+	name := "it"
+	if list := d.controlPlanes(); len(list) == 1 {
+		name = list[0].Name
+	}
+	return Redundancy{
+		Survives: No,
+		Sentence: "one control plane, no redundancy: while " + name + " is down there is no API, and what its disk loses is lost",
+		Losses:   []Loss{{Host: name, Survives: No, Because: "there is no other control plane"}},
+	}
+}
+
+// lostAlready is what is said of the loss of a host that is not there.
+const lostAlready = "it is lost already"
+
+const (
+	either  = "survives the loss of either host: "
+	anyHost = "survives the loss of any one control plane: "
+)
+
+// pair follows what is reported of Pacemaker. What is not known is no reason to
+// hope.
+func (d describer) pair() Redundancy {
+	switch {
+	case d.SetUp.Known && !d.SetUp.Value.Done:
+		return Redundancy{Survives: No, Sentence: either + "no, because the two hosts are not set up for it yet: " + d.SetUp.Value.Doing}
+	case !d.Pacemaker.Known:
+		why := d.Pacemaker.Why
+		if why == "" {
+			why = "no host has reported on Pacemaker"
+		}
+		return Redundancy{Survives: Unknown, Sentence: either + "not known, because " + why}
+	case d.stale():
+		return Redundancy{Survives: Unknown, Sentence: fmt.Sprintf("%snot known, because the last report of Pacemaker is %s old",
+			either, explain.Ago(d.age(d.Pacemaker.At)))}
+	}
+	out := Redundancy{Survives: Yes, Sentence: either + "yes, both hold every write and each can switch the other off"}
+	for _, s := range pacemakerstatus.Survives(d.Pacemaker.Value) {
+		l := Loss{Host: s.Host, Survives: answer(s.Survives), Detail: s.Because}
+		if !s.Survives {
+			l.Because = cmp.Or(strings.Join(d.reasons(s.Host), ", and "), s.Because)
+		}
+		if d.condition(s.Host, etcdv1.NodeOnlineConditionType).Status == metav1.ConditionFalse {
+			l.Because = lostAlready
+		}
+		if !s.Survives {
+			out.Survives = No
+		}
+		out.Losses = append(out.Losses, l)
+	}
+	if len(out.Losses) < 2 {
+		out.Survives = No
+	}
+	if out.Survives == No {
+		out.Sentence = either + "no, because " + cmp.Or(strings.Join(d.reasons(""), ", and "), "Pacemaker does not know both")
+	}
+	return out
+}
+
+// mostReasons are as many as a sentence bears.
+const mostReasons = 2
+
+// reasons are why the loss of a host would not be survived, or of either where
+// none is named: each in a few words, the ones that others follow from first.
+func (d describer) reasons(lost string) []string {
+	s := d.Pacemaker.Value
+	var out []string
+	add := func(bad bool, format string, args ...any) {
+		if bad && len(out) < mostReasons {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	not := func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue }
+	nodes := d.nodes()
+	add(len(nodes) < 2, "Pacemaker knows of %s only", count(len(nodes), "host"))
+	for _, n := range nodes {
+		if n.NodeName == lost {
+			continue
+		}
+		c := find(n.Conditions, etcdv1.NodeOnlineConditionType)
+		add(c.Status == metav1.ConditionFalse, "%s is not there", n.NodeName)
+		add(c.Status == metav1.ConditionUnknown, "nobody knows whether %s is there", n.NodeName)
+	}
+	add(d.maintenance(), "Pacemaker is in maintenance and recovers nothing")
+	if len(out) > 0 {
+		return out // the rest follows from it
+	}
+	c := find(s.Conditions, pacemakerstatus.Redundant)
+	switch {
+	case c.Reason == pacemakerstatus.ReasonResyncing:
+		add(true, "one of the two still catches up and does not hold every write yet")
+	case c.Status == metav1.ConditionUnknown:
+		add(true, "nobody knows whether both hold every write")
+	default:
+		add(not(c), "the two do not both hold every write")
+	}
+	for _, n := range nodes {
+		for _, r := range n.Resources {
+			add(n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd && not(find(r.Conditions, etcdv1.ResourceHealthyConditionType)), "etcd on %s is not well", n.NodeName)
+		}
+	}
+	add(not(find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is switched off")
+	add(not(find(s.Conditions, etcdv1.ClusterInServiceConditionType)), "nobody knows whether Pacemaker is in maintenance")
+	for _, n := range nodes {
+		if lost != "" && n.NodeName != lost {
+			continue
+		}
+		able := not(find(n.Conditions, etcdv1.NodeFencingAvailableConditionType))
+		add(able, "%s cannot be switched off", n.NodeName)
+		add(!able && not(find(n.Conditions, pacemakerstatus.FencingProven)), "nobody has proven that %s can be switched off", n.NodeName)
+	}
+	return out
+}
+
+func (d describer) nodes() []etcdv1.PacemakerClusterNodeStatus {
+	if d.Pacemaker.Value.Nodes == nil {
+		return nil
+	}
+	return *d.Pacemaker.Value.Nodes
+}
+
+// quorum counts the control planes that work: more than half have to.
+func (d describer) quorum() Redundancy {
+	n := d.size()
+	var well, ill, unknown []string
+	for _, h := range d.controlPlanes() {
+		switch d.serves(h) {
+		case Yes:
+			well = append(well, h.Name)
+		case No:
+			ill = append(ill, h.Name)
+		default:
+			unknown = append(unknown, h.Name)
+		}
+	}
+	needed := n/2 + 1
+	out := Redundancy{Survives: Unknown}
+	switch {
+	case len(well) > needed:
+		out.Survives, out.Sentence = Yes, fmt.Sprintf("%syes, %d of %d work and %d are enough", anyHost, len(well), n, needed)
+	case len(well)+len(unknown) <= needed:
+		out.Survives = No
+		out.Sentence = fmt.Sprintf("%sno, because %d of %d work and %d are needed%s", anyHost, len(well), n, needed, without(ill))
+	default:
+		out.Sentence = anyHost + "not known, because nobody tells how these are: " + strings.Join(unknown, ", ")
+	}
+	for _, h := range d.controlPlanes() {
+		l := Loss{Host: h.Name, Survives: out.Survives}
+		if slices.Contains(ill, h.Name) {
+			l.Because = lostAlready
+		} else if out.Survives == No {
+			l.Because = fmt.Sprintf("%d would be left and %d are needed", max(len(well)-1, 0), needed)
+		}
+		out.Losses = append(out.Losses, l)
+	}
+	return out
+}
+
+func without(ill []string) string {
+	if len(ill) == 0 {
+		return ""
+	}
+	return "; not " + strings.Join(ill, ", ")
+}
+
+// serves is whether a control plane counts for the quorum of etcd.
+func (d describer) serves(h Host) Answer {
+	m := h.Member
+	switch {
+	case m.Known && (m.Value.Learner || state.Is(m.Value.Healthy, false) || state.Is(m.Value.Running, false) || state.Is(m.Value.Listed, false)):
+		return No
+	case d.there(h) == No:
+		return No
+	case m.Known && (state.Is(m.Value.Healthy, true) || state.Is(m.Value.Running, true)):
+		return Yes
+	}
+	return Unknown
+}

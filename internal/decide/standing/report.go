@@ -1,0 +1,206 @@
+package standing
+
+import (
+	"strings"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+)
+
+// rule is what a condition that does not hold comes to. In its texts {host} is
+// the node, {peer} the other one.
+type rule struct {
+	kind         string
+	level        Level
+	what, means  string
+	command, on  string
+	page         string
+	whileOffline bool // it is worth saying of a node that is not there
+}
+
+const (
+	pageFencing = "docs/runbook/fencing.md"
+	pagePower   = "docs/runbook/twonode-power.md"
+	pageAlerts  = "docs/runbook/alerts.md"
+	oneHost     = "a control plane"
+)
+
+// ofCluster are the conditions of the cluster, in the order in which they
+// matter.
+var ofCluster = []rule{
+	{
+		kind: pacemakerstatus.FencingEnabled, level: Critical, what: "fencing is switched off", page: pageAlerts + "#holdfastfencingdisabled",
+		means: "A lost host would not be switched off, and the other one would stop and wait for a person.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
+	},
+	{
+		kind: pacemakerstatus.SettingsAsExpected, level: Critical, what: "a setting that safety rests on was changed", page: pageAlerts + "#holdfastsettingschanged",
+		means: "The message names it and what it may do.", command: "sudo pcs property config", on: oneHost,
+	},
+	{
+		kind: pacemakerstatus.Quorate, level: Critical, what: "Pacemaker has no quorum", page: "docs/runbook/twonode-cold-boot.md",
+		means: "This part of the cluster runs nothing. Bring the other host back; only if that cannot be, let this one go on.", command: "sudo holdfast quorum confirm --dry-run", on: oneHost,
+	},
+	{
+		kind: etcdv1.ClusterInServiceConditionType, level: Warning, what: "Pacemaker is in maintenance", page: pageAlerts + "#holdfastclusterinmaintenance",
+		means: "It neither watches nor recovers anything.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
+	},
+	{
+		kind: etcdv1.ClusterNodeCountAsExpectedConditionType, level: Warning, what: "there are not two nodes", page: pageAlerts + "#holdfastnodecountmismatch",
+		means: "A replacement was not finished, or somebody added one.", command: "sudo pcs status", on: oneHost,
+	},
+}
+
+// ofNode are those of a node.
+var ofNode = []rule{
+	{
+		kind: etcdv1.NodeCleanConditionType, level: Critical, what: "{host} is not proven off", whileOffline: true, page: pageFencing,
+		means: "Until it is, nothing takes its place. If it is surely off, a person may say so.", command: "sudo holdfast quorum confirm --dry-run", on: "{peer}",
+	},
+	{
+		kind: etcdv1.NodeOnlineConditionType, level: Warning, what: "{host} is not there", whileOffline: true, page: pagePower,
+		means: "{peer} works alone: its loss stops the cluster. Switch {host} on; all the rest happens by itself.", command: "sudo holdfast fencing verify", on: "{peer}",
+	},
+	{
+		kind: etcdv1.NodeInServiceConditionType, level: Warning, what: "{host} is in maintenance", page: pageAlerts + "#holdfastnodeinmaintenance",
+		means: "Pacemaker leaves it alone and recovers nothing there.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
+	},
+	{
+		kind: etcdv1.NodeActiveConditionType, level: Warning, what: "{host} is in standby", page: pageAlerts + "#holdfastnodestandby",
+		means: "Nothing runs there.", command: "sudo pcs node unstandby {host}", on: oneHost,
+	},
+	{
+		kind: etcdv1.NodeReadyConditionType, level: Note, what: "{host} is joining or leaving", page: pageAlerts,
+		means: "That takes seconds, and ends by itself.", command: "sudo pcs status", on: oneHost,
+	},
+	{
+		kind: etcdv1.NodeMemberConditionType, level: Warning, what: "{host} is no full member", page: pageAlerts + "#holdfastnodecountmismatch",
+		means: "It takes no part in quorum.", command: "sudo pcs status", on: oneHost,
+	},
+	{
+		kind: etcdv1.NodeFencingAvailableConditionType, level: Critical, what: "{host} cannot be switched off", page: pageFencing,
+		means: "If it is lost now, {peer} stops and waits for a person. After a changed password: holdfast fencing rotate.", command: "sudo holdfast fencing verify", on: "{peer}",
+	},
+	{
+		kind: etcdv1.NodeFencingHealthyConditionType, level: Warning, what: "not every way to switch {host} off works", page: pageFencing,
+		means: "Another one does.", command: "sudo holdfast fencing verify", on: "{peer}",
+	},
+	{
+		kind: pacemakerstatus.FencingProven, level: Warning, what: "it is not verified that {host} can be switched off", page: pageFencing,
+		means: "Nobody knows whether {peer} reaches the BMC of {host}. To make sure changes nothing.", command: "sudo holdfast fencing verify", on: "{peer}",
+	},
+	{
+		kind: pacemakerstatus.LastFenceSucceeded, level: Warning, what: "the last fence of {host} did not succeed", whileOffline: true, page: pageFencing,
+		means: "The message has the agent's words.", command: "sudo holdfast fencing verify", on: "{peer}",
+	},
+}
+
+// ofResource are those of kubelet and etcd on a node; {what} is the one.
+var ofResource = rule{
+	kind: etcdv1.ResourceHealthyConditionType, level: Warning, what: "{what} on {host} is not well",
+	means: "Pacemaker brings it back if it may; what has failed stays listed until it is cleaned up.", command: "sudo holdfast explain", on: "{host}",
+}
+
+// ofReport are the conditions of Pacemaker that do not hold.
+func (d describer) ofReport() []Finding {
+	if d.size() != 2 || !d.reported() {
+		return nil
+	}
+	var out []Finding
+	for _, r := range ofCluster {
+		if r.kind == pacemakerstatus.Quorate && d.asked() {
+			continue // that host says more
+		}
+		out = append(out, r.finding(find(d.Pacemaker.Value.Conditions, r.kind), "", d)...)
+	}
+	if len(d.nodes()) == 0 {
+		out = append(out, Finding{
+			Level: Critical, What: "Pacemaker reports no nodes", Means: "It does not run, or its configuration is gone.",
+			Type: "systemctl status pacemaker corosync", On: "both hosts", Page: pageAlerts,
+		})
+	}
+	out = append(out, d.resyncing()...)
+	for i := range d.nodes() {
+		out = append(out, d.ofReportedNode(&d.nodes()[i])...)
+	}
+	return out
+}
+
+// resyncing is a host that is back and not whole yet.
+func (d describer) resyncing() []Finding {
+	c := d.redundant()
+	if c.Status != metav1.ConditionFalse || c.Reason != pacemakerstatus.ReasonResyncing {
+		return nil
+	}
+	return []Finding{{
+		Level: Warning, What: "the two are being brought into step: " + c.Message,
+		Means: "It goes on by itself and takes as long as the data take to be copied. Do not switch the other host off.",
+		Type:  "holdfast status --watch", Page: "docs/runbook/two-node.md",
+	}}
+}
+
+func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []Finding {
+	var out []Finding
+	offline := find(n.Conditions, etcdv1.NodeOnlineConditionType).Status == metav1.ConditionFalse
+	said := map[string]bool{}
+	for _, r := range ofNode {
+		if offline && !r.whileOffline || d.follows(n.NodeName, r.kind, said) {
+			continue
+		}
+		found := r.finding(find(n.Conditions, r.kind), n.NodeName, d)
+		said[r.kind] = len(found) > 0
+		out = append(out, found...)
+	}
+	if offline || d.maintenance() {
+		return out // what does not run there, or is not managed, follows from it
+	}
+	for _, s := range n.Resources {
+		r := ofResource
+		r.what = strings.ReplaceAll(r.what, "{what}", strings.ToLower(string(s.Name)))
+		r.page = "docs/runbook/twonode-" + strings.ToLower(string(s.Name)) + ".md"
+		out = append(out, r.finding(find(s.Conditions, r.kind), n.NodeName, d)...)
+	}
+	return out
+}
+
+// follows is whether a condition only repeats another one: who cannot be
+// switched off is not proven to be, and the last one that is there has nobody
+// who could.
+func (d describer) follows(host, kind string, said map[string]bool) bool {
+	switch kind {
+	case pacemakerstatus.LastFenceSucceeded:
+		return said[etcdv1.NodeCleanConditionType]
+	case etcdv1.NodeFencingHealthyConditionType, pacemakerstatus.FencingProven, etcdv1.NodeFencingAvailableConditionType:
+		return said[etcdv1.NodeFencingAvailableConditionType] || d.maintenance() || d.offline(d.peer(host)) != nil ||
+			kind == pacemakerstatus.FencingProven && said[etcdv1.NodeFencingHealthyConditionType]
+	}
+	return false
+}
+
+// maintenance is whether Pacemaker manages nothing, on purpose.
+func (d describer) maintenance() bool {
+	return find(d.Pacemaker.Value.Conditions, etcdv1.ClusterInServiceConditionType).Status == metav1.ConditionFalse
+}
+
+func nodeConditions(n *etcdv1.PacemakerClusterNodeStatus) []metav1.Condition {
+	if n == nil {
+		return nil
+	}
+	return n.Conditions
+}
+
+// finding is what a condition comes to that does not hold. That something is
+// not known is a finding only of what has to be known for a loss to be survived.
+func (r rule) finding(c metav1.Condition, host string, d describer) []Finding {
+	unproven := r.kind == pacemakerstatus.FencingProven && c.Status == metav1.ConditionUnknown
+	if c.Status != metav1.ConditionFalse && !unproven {
+		return nil
+	}
+	fill := strings.NewReplacer("{host}", host, "{peer}", d.peer(host))
+	what := fill.Replace(r.what)
+	if c.Message != "" {
+		what += ": " + strings.TrimSuffix(c.Message, " ("+strings.TrimPrefix(fill.Replace(r.command), "sudo ")+")")
+	}
+	return []Finding{{Level: r.level, What: what, Means: fill.Replace(r.means), Type: fill.Replace(r.command), On: fill.Replace(r.on), Page: r.page}}
+}

@@ -1,0 +1,244 @@
+package standing
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+var (
+	now   = time.Date(2026, 11, 20, 12, 0, 30, 0, time.UTC)
+	since = now.Add(-75 * time.Hour)
+	api   = Source{Kind: FromAPI, Name: "API at https://10.98.0.5:6443", Took: 21 * time.Millisecond}
+	onCP1 = Source{Kind: FromHost, Name: "cp-1"}
+)
+
+const corpus = "../../../test/corpus/"
+
+// recorded is what hosts report of a recorded state of Pacemaker.
+func recorded(t *testing.T, name string, etcd *state.EtcdReport) Facts {
+	t.Helper()
+	in := pacemakerstatus.Input{Host: "cp-1"}
+	dir := filepath.Join(corpus, "pacemaker/cases", name, "cp-1")
+	text, err := os.ReadFile(filepath.Join(dir, "crm_mon.xml"))
+	must(t, err)
+	cluster, err := pacemakerstatus.Parse(text, time.UTC)
+	must(t, err)
+	conf, err := os.ReadFile(filepath.Join(dir, "corosync.conf"))
+	must(t, err)
+	corosync, err := pacemakerstatus.ParseCorosync(conf)
+	must(t, err)
+	in.Cluster, in.Corosync = state.Known(cluster), state.Known(corosync)
+	if etcd != nil {
+		in.Etcd = state.Known(*etcd)
+	}
+	status := pacemakerstatus.Timed(pacemakerstatus.Status(in), nil, since)
+	f := pair()
+	f.Pacemaker = Know(status, "the API", now.Add(-12*time.Second))
+	return f
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// etcdReport is what the agent of etcd on cp-1 said in a recorded state.
+func etcdReport(t *testing.T, name string) *state.EtcdReport {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(corpus, "pacemaker/cases", name, "cp-1/etcd.json"))
+	must(t, err)
+	var r state.EtcdReport
+	must(t, json.Unmarshal(data, &r))
+	return &r
+}
+
+// snapshot is a recorded snapshot of etcd with other names.
+func snapshot(t *testing.T, name string) explain.Explanation {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(corpus, "etcd", name+".json"))
+	must(t, err)
+	var file struct {
+		Snapshot state.EtcdSnapshot `json:"snapshot"`
+	}
+	must(t, json.Unmarshal([]byte(strings.NewReplacer("alpha", "cp-1", "beta", "cp-2").Replace(string(data))), &file))
+	return explain.Etcd(explain.Input{Source: explain.FromAgent, Report: state.EtcdReport{
+		Wish: state.EtcdStarted, Snapshot: file.Snapshot, Verdict: etcdmember.Decide(file.Snapshot), At: now,
+	}})
+}
+
+func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+func ready(at time.Time) Seen[Kubelet] { return Know(Kubelet{Ready: true, Since: at}, "the API", now) }
+
+func host(name string, addresses ...string) Host {
+	h := Host{Name: name, ControlPlane: true, Worker: true, Kubelet: ready(since)}
+	for _, a := range addresses {
+		h.Addresses = append(h.Addresses, addr(a))
+	}
+	return h
+}
+
+// pair are two hosts that the API tells about.
+func pair() Facts {
+	return Facts{
+		Now: now, Cluster: "store-17", Sources: []Source{api}, ControlPlanes: Know(2, "the API", now),
+		Hosts:       []Host{host("cp-1", "10.98.0.11"), host("cp-2", "10.98.0.12")},
+		SetUp:       Know(SetUp{Done: true}, "the API", now),
+		ManagedVIPs: Know(true, "the API", now),
+		VIPs: []VIP{
+			{Address: addr("10.98.0.5"), Kind: "API", Holders: Know([]string{"cp-1"}, "the hosts", now)},
+			{Address: addr("10.98.0.6"), Kind: "ingress", Holders: Know([]string{"cp-2"}, "the hosts", now)},
+		},
+		Operators: Know([]Operator(nil), "the API", now),
+	}
+}
+
+// onTheHost adds what the daemons of both hosts tell.
+func onTheHost(f Facts) Facts {
+	record := func(s state.EtcdState) Seen[state.EtcdRecord] {
+		return Know(state.EtcdRecord{State: s}, "cp-1", now)
+	}
+	f.Sources = append(f.Sources, onCP1)
+	for i := range f.Hosts {
+		f.Hosts[i].Record = record(state.EtcdPair)
+		f.Hosts[i].Member = Know(Member{Running: state.Known(true), Listed: state.Known(true), Healthy: state.Known(true), Leader: i == 0, Behind: state.Known(uint64(i * 3))}, "cp-1", now)
+	}
+	f.Hosts[1].LastFence = Know(Fence{At: now.Add(-50 * time.Hour), By: "cp-1", Off: true, Took: 1234 * time.Millisecond}, "cp-1", now)
+	return f
+}
+
+// withoutAPI takes away what only the API tells.
+func withoutAPI(f Facts) Facts {
+	f.Sources = []Source{{Kind: FromAPI, Name: "API at https://10.98.0.5:6443", Failed: "no answer within 1.5s"}, onCP1}
+	f.SetUp, f.Operators = Seen[SetUp]{}, Seen[[]Operator]{}
+	for i := range f.Hosts {
+		f.Hosts[i].Kubelet = Seen[Kubelet]{}
+	}
+	f.Pacemaker.From = "cp-1"
+	return f
+}
+
+func notReady(why string) Seen[Kubelet] {
+	return Know(Kubelet{Why: why, Since: now.Add(-40 * time.Second)}, "the API", now)
+}
+
+// many are control planes without Pacemaker.
+func many(n int, addresses ...string) Facts {
+	f := Facts{
+		Now: now, Cluster: "edge", Sources: []Source{api}, ControlPlanes: Know(n, "the API", now),
+		VIPs: []VIP{
+			{Address: addr(addresses[0]), Kind: "API", Holders: Know([]string{"cp-1"}, "the hosts", now)},
+			{Address: addr(addresses[1]), Kind: "ingress", Holders: Know([]string{"cp-1"}, "the hosts", now)},
+		},
+	}
+	for i := range n {
+		h := host("cp-"+string(rune('1'+i)), strings.TrimSuffix(addresses[0], "5")+"1"+string(rune('1'+i)))
+		h.Member = Know(Member{Running: state.Known(true), Healthy: state.Known(true)}, "the API", now)
+		f.Hosts = append(f.Hosts, h)
+	}
+	return f
+}
+
+// situations are what people find, by name.
+func situations(t *testing.T) map[string]Facts {
+	out := map[string]Facts{}
+	out["healthy-pair"] = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	out["healthy-pair-from-afar"] = recorded(t, "healthy", etcdReport(t, "healthy"))
+
+	f := onTheHost(recorded(t, "lost-fenced", etcdReport(t, "lost-fenced")))
+	f.Hosts[0].Record.Value.State = state.EtcdSole
+	f.Hosts[1].Record, f.Hosts[1].Member = Seen[state.EtcdRecord]{}, Know(Member{Listed: state.Known(false)}, "cp-1", now)
+	f.Hosts[1].Kubelet = notReady("Kubelet stopped posting node status.")
+	f.Hosts[1].LastFence.Value.At = now.Add(-38 * time.Second)
+	f.VIPs[1].Holders.Value = []string{"cp-1", "cp-2"} // the lost one cannot take it back
+	f.Incidents = Know([]Incident{{ID: "2026-11-20T115950Z-cp-2", At: now.Add(-40 * time.Second), Kind: "take-over", Summary: "cp-1 went on without cp-2, which was fenced after 1.9s; etcd took writes again after 4.2s"}}, "cp-1", now)
+	out["peer-lost"] = f
+
+	out["peer-lost-from-afar"] = recorded(t, "lost-fenced", etcdReport(t, "lost-fenced"))
+
+	report := etcdReport(t, "back-after-a-fence")
+	report.Snapshot.Local.Members.Value[1].Learner = true
+	f = onTheHost(recorded(t, "back-after-a-fence", report))
+	f.Hosts[0].Record.Value.State, f.Hosts[1].Record.Value.State = state.EtcdSole, state.EtcdLearner
+	f.Hosts[1].Member.Value.Learner, f.Hosts[1].Member.Value.Behind = true, state.Known(uint64(18231))
+	out["resyncing"] = f
+
+	out["fencing-not-available"] = recorded(t, "device-cannot-start", etcdReport(t, "healthy"))
+	out["fencing-unverified"] = recorded(t, "device-on-its-own-target", etcdReport(t, "healthy"))
+	out["fencing-disabled"] = recorded(t, "fencing-disabled", etcdReport(t, "healthy"))
+	f = withoutAPI(recorded(t, "lost-fence-failed", nil))
+	f.Hosts[0].Explanation = Know(snapshot(t, "14-leadership-lost"), "cp-1", now)
+	out["lost-fence-failed"] = f
+	out["maintenance"] = recorded(t, "maintenance-mode", etcdReport(t, "healthy"))
+	out["etcd-failed"] = recorded(t, "etcd-failed", nil)
+
+	f = recorded(t, "healthy", etcdReport(t, "healthy"))
+	f.Pacemaker.At = now.Add(-12 * time.Minute)
+	out["stale"] = f
+
+	f = withoutAPI(onTheHost(recorded(t, "healthy", etcdReport(t, "healthy"))))
+	f.Hosts[0].Explanation = Know(explain.Etcd(explain.Input{Source: explain.FromAgent, Report: *etcdReport(t, "healthy")}), "cp-1", now)
+	out["api-gone"] = f
+
+	f = withoutAPI(recorded(t, "no-quorum", nil))
+	f.Hosts[0].Explanation = Know(snapshot(t, "70-03-older-alone"), "cp-1", now)
+	f.Hosts[0].Record = Know(state.EtcdRecord{State: state.EtcdPair}, "cp-1", now)
+	f.Hosts[0].Member = Know(Member{Running: state.Known(false)}, "cp-1", now)
+	f.VIPs[0].Holders.Value, f.VIPs[1].Holders.Value = nil, nil
+	out["human-needed"] = f
+
+	f = withoutAPI(pair())
+	f.Pacemaker.Why = "Pacemaker does not answer on this host"
+	f.Sources[1].Failed = "only root may: run it with sudo"
+	out["nothing-known"] = f
+
+	f = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	f.VIPs[0].Holders.Value = []string{"cp-2", "cp-1"}
+	f.VIPs[1].Claims = []string{"3e:e1:f7:97:3e:d3"}
+	out["vip-two-holders"] = f
+
+	f = pair()
+	f.SetUp = Know(SetUp{Doing: "step 2 of 5, Pacemaker is set up on cp-2"}, "the API", now)
+	out["pair-not-set-up"] = f
+
+	out["single"] = many(1, "10.98.0.5", "10.98.0.6")
+	f = many(1, "10.98.0.5", "10.98.0.6")
+	f.Sources = []Source{{Kind: FromAPI, Name: "API at https://10.98.0.5:6443", Failed: "connection refused"}, onCP1}
+	f.Hosts[0].Kubelet, f.Hosts[0].Member = Seen[Kubelet]{}, Seen[Member]{}
+	out["single-api-gone"] = f
+
+	out["three"] = many(3, "10.98.0.5", "10.98.0.6")
+	f = many(3, "10.98.0.5", "10.98.0.6")
+	f.Hosts[2].Kubelet = notReady("Kubelet stopped posting node status.")
+	f.Hosts[2].Member = Know(Member{Healthy: state.Known(false)}, "the API", now)
+	f.Operators = Know([]Operator{{Name: "network", State: "degraded", Why: "cp-3 does not answer"}}, "the API", now)
+	out["three-one-lost"] = f
+
+	f = many(3, "fd98::5", "fd98::6")
+	w := host("worker-1", "fd98::21")
+	w.ControlPlane = false
+	w.Kubelet.Value.Cordoned = true
+	f.Hosts = append(f.Hosts, w)
+	out["three-ipv6"] = f
+
+	f = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	f.Hosts[0].Addresses = append(f.Hosts[0].Addresses, addr("fd98::11"))
+	f.Hosts[1].Addresses = append(f.Hosts[1].Addresses, addr("fd98::12"))
+	f.VIPs = append(f.VIPs,
+		VIP{Address: addr("fd98::5"), Kind: "API", Holders: Know([]string{"cp-1"}, "the hosts", now)},
+		VIP{Address: addr("fd98::6"), Kind: "ingress", Holders: Know([]string{}, "the hosts", now)})
+	out["dual-stack-nobody-has-a-vip"] = f
+	return out
+}

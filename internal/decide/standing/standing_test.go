@@ -1,0 +1,175 @@
+package standing
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func TestEverySituationIsSaidAsApproved(t *testing.T) {
+	for name, f := range situations(t) {
+		t.Run(name, func(t *testing.T) {
+			golden.Check(t, name+".txt", []byte(Text(Describe(f), Style{})))
+		})
+	}
+}
+
+func TestWideSaysWhoSaidIt(t *testing.T) {
+	f := situations(t)["peer-lost"]
+	golden.Check(t, "peer-lost.wide.txt", []byte(Text(Describe(f), Style{Wide: true})))
+}
+
+func TestAProgramReadsTheSame(t *testing.T) {
+	out, err := yaml.Marshal(Describe(situations(t)["fencing-not-available"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "fencing-not-available.yaml", out)
+}
+
+func TestAScreenHas100ColumnsAndCommandsAreNotBroken(t *testing.T) {
+	for name, f := range situations(t) {
+		v := Describe(f)
+		text := Text(v, Style{})
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > Width && !strings.Contains(line, "Type") {
+				t.Errorf("%s: %d columns: %s", name, n, line)
+			}
+		}
+		for _, f := range v.Findings {
+			if f.Type != "" && !strings.Contains(text, f.Type) {
+				t.Errorf("%s: the command %q is not on one line", name, f.Type)
+			}
+		}
+	}
+}
+
+func TestColourAddsNothing(t *testing.T) {
+	for name, f := range situations(t) {
+		v := Describe(f)
+		plain, coloured := Text(v, Style{}), Text(v, Style{Colour: true})
+		for _, c := range []string{bold, green, yellow, red, back} {
+			coloured = strings.ReplaceAll(coloured, c, "")
+		}
+		if plain != coloured {
+			t.Errorf("%s: without colour another text", name)
+		}
+	}
+}
+
+func TestTheStatusIsThatOfTheSituation(t *testing.T) {
+	want := map[string]explain.Status{
+		"healthy-pair": explain.Healthy, "healthy-pair-from-afar": explain.Healthy, "peer-lost": explain.Degraded,
+		"peer-lost-from-afar": explain.Degraded, "resyncing": explain.Degraded, "fencing-not-available": explain.Degraded,
+		"fencing-unverified": explain.Degraded, "fencing-disabled": explain.Degraded, "maintenance": explain.Degraded,
+		"etcd-failed": explain.Degraded, "stale": explain.Unknown, "api-gone": explain.Degraded, "human-needed": explain.NeedsHuman,
+		"nothing-known": explain.Unknown, "vip-two-holders": explain.Degraded, "pair-not-set-up": explain.Degraded,
+		"single": explain.Healthy, "single-api-gone": explain.Unknown, "three": explain.Healthy, "three-one-lost": explain.Degraded,
+		"three-ipv6": explain.Healthy, "dual-stack-nobody-has-a-vip": explain.Degraded, "lost-fence-failed": explain.Waiting,
+	}
+	all := situations(t)
+	if len(all) != len(want) {
+		t.Errorf("%d situations, %d are judged here", len(all), len(want))
+	}
+	for name, f := range all {
+		if got := Describe(f).Status; got != want[name] {
+			t.Errorf("%s: %s, want %s", name, got, want[name])
+		}
+	}
+}
+
+// TestWhatIsNotKnownIsNeverWell takes each fact away in turn: no situation may
+// become better by it.
+func TestWhatIsNotKnownIsNeverWell(t *testing.T) {
+	for name, less := range map[string]func(*Facts){
+		"the report of Pacemaker":  func(f *Facts) { f.Pacemaker = Seen[etcdv1.PacemakerClusterStatus]{} },
+		"all sources":              func(f *Facts) { f.Sources = nil },
+		"a report that is of now":  func(f *Facts) { f.Pacemaker.At = now.Add(-time.Hour) },
+		"that there are two hosts": func(f *Facts) { f.Hosts, f.ControlPlanes = nil, Seen[int]{} },
+	} {
+		f := situations(t)["healthy-pair-from-afar"]
+		less(&f)
+		if v := Describe(f); v.Redundancy.Survives == Yes && name != "all sources" || v.Status == explain.Healthy {
+			t.Errorf("without %s: %s, survives %s", name, v.Status, v.Redundancy.Survives)
+		}
+	}
+	for name, less := range map[string]func(*Host){
+		"kubelet": func(h *Host) { h.Kubelet = Seen[Kubelet]{} },
+		"member":  func(h *Host) { h.Member = Seen[Member]{} },
+	} {
+		f := situations(t)["three"]
+		for i := range f.Hosts {
+			less(&f.Hosts[i])
+		}
+		v := Describe(f)
+		if name == "member" && v.Redundancy.Survives == Yes {
+			t.Errorf("three, without %s: survives", name)
+		}
+		for _, h := range v.Hosts {
+			if name == "kubelet" && h.Kubelet.Good != Unknown {
+				t.Errorf("three, without %s: %+v", name, h.Kubelet)
+			}
+		}
+	}
+}
+
+func TestNothingAtAllIsSaidToo(t *testing.T) {
+	v := Describe(Facts{Now: now})
+	if v.Status != explain.Unknown || v.Redundancy.Survives != Unknown || Text(v, Style{}) == "" {
+		t.Errorf("%+v", v)
+	}
+	if b, err := json.Marshal(v); err != nil || strings.Contains(string(b), "null") {
+		t.Errorf("%s %v", b, err)
+	}
+}
+
+func TestEveryFindingSaysWhatItMeansAndWhatToType(t *testing.T) {
+	for name, f := range situations(t) {
+		for _, f := range Describe(f).Findings {
+			if f.Means == "" || f.Type == "" || strings.ContainsAny(f.Means+f.Type+f.On+f.What, "{}") {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+}
+
+func TestAHostThatIsLostDoesNotHoldAVIP(t *testing.T) {
+	v := Describe(situations(t)["peer-lost"])
+	for _, l := range v.VIPs {
+		if l.Holder.Text != "cp-1" {
+			t.Errorf("%s: %s", l.Address, l.Holder.Text)
+		}
+	}
+}
+
+func TestAClockThatIsAheadMakesNothingStale(t *testing.T) {
+	f := situations(t)["healthy-pair-from-afar"]
+	f.Pacemaker.At = now.Add(time.Hour)
+	if v := Describe(f); v.Status != explain.Healthy {
+		t.Errorf("%s: %s", v.Status, v.Redundancy.Sentence)
+	}
+}
+
+func TestTwoOfFourStopTheClusterAndThreeOfFiveAreEnough(t *testing.T) {
+	for _, tt := range []struct {
+		size, lost int
+		want       Answer
+	}{{3, 0, Yes}, {3, 1, No}, {3, 2, No}, {4, 0, Yes}, {4, 1, No}, {5, 1, Yes}, {5, 2, No}} {
+		f := many(tt.size, "10.98.0.5", "10.98.0.6")
+		for i := range tt.lost {
+			f.Hosts[i].Member.Value.Healthy = state.Known(false)
+		}
+		if got := Describe(f).Redundancy.Survives; got != tt.want {
+			t.Errorf("%d without %d: %s, want %s", tt.size, tt.lost, got, tt.want)
+		}
+	}
+}
