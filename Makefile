@@ -23,7 +23,7 @@ down: build ## Throw the lab away, without a trace
 	$(AS_ROOT) $(HOLDFAST) lab down --name $(LAB)
 
 .PHONY: test
-test: setup ## Lint, unit tests, and (as root) the tests of the lab
+test: setup build release ## Lint, unit tests, and (as root) the tests of the lab
 	hack/test
 
 .PHONY: lab-test

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
 // Down removes every trace of a lab: its daemon, containers, mounts,
@@ -61,7 +63,7 @@ func clean(ctx context.Context, root, name string) error {
 
 // tidy removes the directories that labs share once they are empty.
 func tidy(root string) error {
-	for _, dir := range []string{namespaceDir, root} {
+	for _, dir := range []string{namednetns.Dir, root} {
 		err := os.Remove(dir)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EBUSY) {
 			continue
@@ -100,7 +102,7 @@ func removeContainers(ctx context.Context, name string) error {
 }
 
 func removeNamespaces(name string) error {
-	found, err := filepath.Glob(filepath.Join(namespaceDir, "hf-"+name+"-*"))
+	found, err := filepath.Glob(filepath.Join(namednetns.Dir, "hf-"+name+"-*"))
 	if err != nil {
 		return err
 	}

@@ -12,16 +12,15 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
-// namespaceDir is where iproute2 keeps its named network namespaces too, so
-// that `ip netns exec` works on those of a lab.
-const namespaceDir = "/run/netns"
-
-// namespace is the name of a network namespace below namespaceDir.
+// namespace is the name of a network namespace. `ip netns exec` works on those
+// of a lab.
 type namespace string
 
-func (n namespace) path() string { return filepath.Join(namespaceDir, string(n)) }
+func (n namespace) path() string { return filepath.Join(namednetns.Dir, string(n)) }
 
 // exists reports whether the name is bound to a living namespace. A file that
 // nothing is mounted on is the leftover of a machine that went down.
@@ -40,7 +39,7 @@ func (n namespace) create() error {
 		return err
 	}
 	err := onOwnThread(func() error {
-		ns, err := netns.NewNamed(string(n))
+		ns, err := namednetns.New(string(n))
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
 // NeedRoot skips the test where no namespaces can be made.
@@ -35,7 +37,7 @@ func New(t testing.TB, name string) netns.NsHandle {
 	if name == "" {
 		ns, err = netns.New()
 	} else {
-		ns, err = netns.NewNamed(name)
+		ns, err = namednetns.New(name)
 	}
 	must(t, err)
 	t.Cleanup(func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-//go:generate sh -c "go run ./gen $(go list -m -f {{.Dir}} github.com/openshift/api) $(cd ../../../payload/traefik && go list -m -f {{.Dir}} sigs.k8s.io/gateway-api) crds"
+//go:generate sh -c "go run ./gen $(go list -m -f {{.Dir}} github.com/openshift/api) $(cd ../../../payload/traefik && go mod download sigs.k8s.io/gateway-api && go list -m -f {{.Dir}} sigs.k8s.io/gateway-api) crds"
 
 // definitions are the kinds as the modules of their APIs ship them.
 //

@@ -3,6 +3,7 @@ package manifests
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -312,13 +313,17 @@ func TestTheKindsAreTheModules(t *testing.T) {
 // moduleDir is where a module's files are, of the version that a folder uses.
 func moduleDir(t *testing.T, folder, module string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module)
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module) // which unpacks it, if nobody built it yet
 	cmd.Dir = folder
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatalf("go mod download: %v", err)
 	}
-	return strings.TrimSpace(string(out))
+	var found struct{ Dir string }
+	if err := json.Unmarshal(out, &found); err != nil {
+		t.Fatal(err)
+	}
+	return found.Dir
 }
 
 func readAll(t *testing.T, dir fs.FS) map[string]string {

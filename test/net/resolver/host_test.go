@@ -21,6 +21,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/lab/namednetns"
 	"github.com/holdfast/holdfast/internal/release"
 )
 
@@ -208,7 +209,7 @@ func (m *machine) network(interfaces bool) {
 	defer runtime.UnlockOSThread()
 	own, err := netns.Get()
 	must(m.t, err)
-	hostNS, err := netns.NewNamed(m.name)
+	hostNS, err := namednetns.New(m.name)
 	must(m.t, err)
 	siteNS, err := netns.New()
 	must(m.t, errors.Join(err, netns.Set(own)))
