@@ -7,11 +7,14 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
@@ -321,6 +324,10 @@ func impostor(t *testing.T, pidFile string) <-chan struct{} {
 	if err := os.WriteFile(path, program, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	// Under nohup it would ignore what tells it; what is caught here it does not.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, unix.SIGHUP)
+	t.Cleanup(func() { signal.Stop(caught) })
 	cmd := exec.Command(path, "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
