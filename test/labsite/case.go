@@ -1,0 +1,265 @@
+package labsite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/labsite/figures"
+	"github.com/holdfast/holdfast/test/labsite/load"
+	"github.com/holdfast/holdfast/test/twonode/evidence"
+)
+
+// Bounds of waiting. They are generous: what is too slow shows in the figures,
+// a bound only ends what never comes.
+const (
+	WholeWithin  = 6 * time.Minute
+	SteadyWithin = 2 * time.Minute
+	pollEvery    = 200 * time.Millisecond
+)
+
+// Case is one scenario, played once, with the clients that ask meanwhile.
+type Case struct {
+	*testing.T
+	*Site
+
+	// Trial is what is measured. Number counts how often the scenario was
+	// played before.
+	Trial  figures.Trial
+	Number int
+	// Dir is for artefacts.
+	Dir string
+
+	output  string
+	clients map[string]*load.Load
+	began   time.Time
+	at      time.Time
+	log     int64
+}
+
+// Plan says what is played, how often, and where results go.
+type Plan struct {
+	Scenario string
+	Times    int
+	Families string
+	Output   string
+}
+
+// Play plays a scenario so often, on a site that is whole before and must be
+// whole after. What is broken after a failure is not broken further.
+func Play(t *testing.T, s *Site, p Plan, play func(*Case)) {
+	t.Helper()
+	for i := range p.Times {
+		passed := t.Run(fmt.Sprint(i), func(t *testing.T) {
+			c := newCase(t, s, p, i)
+			defer c.finish()
+			c.Eventually(WholeWithin, "the site is whole before", func() error { return s.Whole(t.Context()) })
+			play(c)
+			c.Eventually(WholeWithin, "the site is whole after", func() error { return s.Whole(t.Context()) })
+		})
+		if !passed && s.Whole(t.Context()) != nil {
+			t.Fatalf("the site is not whole after a failure: %q is not played again", p.Scenario)
+		}
+	}
+}
+
+func newCase(t *testing.T, s *Site, p Plan, i int) *Case {
+	t.Helper()
+	slug := strings.NewReplacer(" ", "-", ",", "", "/", "-", ":", "", "'", "").Replace(p.Scenario)
+	dir, err := filepath.Abs(filepath.Join(p.Output, slug, fmt.Sprintf("%s-%d", time.Now().UTC().Format("150405"), i)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	c := &Case{
+		T: t, Site: s, Number: i, Dir: dir, output: p.Output, clients: map[string]*load.Load{}, began: now,
+		Trial: figures.Trial{Scenario: p.Scenario, Families: p.Families, Time: now.UTC()},
+	}
+	if st, err := os.Stat(s.Lab.LogPath()); err == nil {
+		c.log = st.Size()
+	}
+	return c
+}
+
+// Ask starts a client that asks until the case ends.
+func (c *Case) Ask(name string, shape load.Shape) {
+	if shape.Dial == nil {
+		shape.Dial = c.Lab.Dial
+	}
+	c.clients[name] = load.Start(c.Context(), shape)
+}
+
+// Clients are the names of the clients, sorted.
+func (c *Case) Clients() []string { return slices.Sorted(maps.Keys(c.clients)) }
+
+// Steady waits until every request of every client is answered for a while. It
+// is how a case begins and how each of its parts ends.
+func (c *Case) Steady(what string) {
+	c.Helper()
+	after := time.Now()
+	c.Eventually(SteadyWithin, "every client is answered "+what, func() error { return c.quiet(after, steadyRequests) })
+}
+
+// steadyRequests is how many requests in a row have to be answered: those of a
+// second, at the usual rate.
+const steadyRequests = load.DefaultRate
+
+func (c *Case) quiet(after time.Time, want int) error {
+	var errs []error
+	for _, name := range c.Clients() {
+		l := c.clients[name]
+		if err := l.History().Quiet(l.At(after), want); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Now notes that something begins now, and returns when.
+func (c *Case) Now() time.Time {
+	c.at = time.Now()
+	return c.at
+}
+
+// Loss is what a client noticed from a moment until now.
+func (c *Case) Loss(client string, from time.Time) load.Loss {
+	l := c.clients[client]
+	return l.History().Loss(l.At(from), l.Since())
+}
+
+// Noticed notes and logs what every client noticed from a moment until now.
+// Figures get the name of what happened where there is one.
+func (c *Case) Noticed(what string, from time.Time) map[string]load.Loss {
+	c.Helper()
+	if what != "" {
+		what = ", " + what
+	}
+	out := map[string]load.Loss{}
+	for _, name := range c.Clients() {
+		loss := c.Loss(name, from)
+		out[name] = loss
+		c.Trial.Noticed(name, loss, false)
+		c.Trial.Took(name+", no answer"+what, loss.Gap)
+		c.Trial.Took(name+", last failure"+what, loss.Until)
+		c.Logf("%s%s: %s", name, what, loss)
+	}
+	return out
+}
+
+// NothingFailed checks that no request of these clients failed since a moment.
+func (c *Case) NothingFailed(what string, from time.Time, clients ...string) {
+	c.Helper()
+	for _, name := range clients {
+		loss := c.Loss(name, from)
+		c.Trial.Noticed(name, loss, true)
+		c.Logf("%s, %s: %s", name, what, loss)
+		if loss.Failed > 0 {
+			c.Errorf("%s: %s: %d of %d requests failed, want none: %s", what, name, loss.Failed, loss.Requests, loss)
+		}
+	}
+}
+
+// Inject notes that a fault happens now, and makes it.
+func (c *Case) Inject(f lab.Fault) {
+	c.Helper()
+	c.Now()
+	if err := c.Power.Inject(c.Context(), f); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// Mend takes a fault of a host away.
+func (c *Case) Mend(host string, kind lab.FaultKind) {
+	c.Helper()
+	if err := c.Clear(c.Context(), lab.ClearRequest{Host: host, Kind: kind}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// On runs a script on a host, and fails if that does.
+func (c *Case) On(host, script string) string {
+	c.Helper()
+	out, err := c.Sh(c.Context(), host, script)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return out
+}
+
+// Eventually asks until the check is content, and fails with its last reason.
+func (c *Case) Eventually(within time.Duration, what string, check func() error) {
+	c.Helper()
+	if err := Until(c.Context(), within, pollEvery, check); err != nil {
+		c.Fatalf("%s: not within %s: %v", what, within, err)
+	}
+}
+
+// Until asks until the check is content, and returns its last reason where it
+// was not in time.
+func Until(ctx context.Context, within, every time.Duration, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if host.Sleep(ctx, every) != nil {
+			return err
+		}
+	}
+}
+
+// BootedAgain waits until a host that ended, or was ended, runs again. Where
+// nobody switches it on, a hand does.
+func (c *Case) BootedAgain(host string, after time.Time) {
+	c.Helper()
+	pressAt := time.Now().Add(time.Minute)
+	c.Eventually(5*time.Minute, host+" runs again", func() error {
+		st, err := c.PowerOf(c.Context(), host)
+		switch {
+		case err != nil:
+			return err
+		case st.PID != 0 && st.Since.After(after):
+			return c.Clear(c.Context(), lab.ClearRequest{Host: host})
+		case st.Power == lab.PowerOff && st.BMC == "off" && time.Now().After(pressAt):
+			c.Logf("%s stayed off: switching it on", host)
+			pressAt = time.Now().Add(time.Hour)
+			return errors.Join(errors.New("it was off"), c.Clear(c.Context(), lab.ClearRequest{Host: host}),
+				c.Power.Power(c.Context(), lab.PowerRequest{Host: host, Action: lab.ActionOn}))
+		}
+		return fmt.Errorf("its power is %s since %s, its BMC says %s", st.Power, st.Since.Format(time.TimeOnly), st.BMC)
+	})
+}
+
+// finish ends the clients, keeps the figures and, after a failure, what tells
+// why.
+func (c *Case) finish() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), 3*time.Minute)
+	defer cancel()
+	histories := map[string]load.History{}
+	for name, l := range c.clients {
+		histories[name] = l.Stop()
+	}
+	c.Trial.Failed = c.Failed()
+	if !c.at.IsZero() {
+		if err := evidence.Append(filepath.Join(c.output, "results.jsonl"), c.Trial); err != nil {
+			c.Error(err)
+		}
+	}
+	if c.Failed() {
+		c.keep(ctx, histories)
+		if err := c.Clear(ctx, lab.ClearRequest{}); err != nil {
+			c.Error(err)
+		}
+	}
+}

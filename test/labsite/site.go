@@ -1,0 +1,262 @@
+// Package labsite drives one lab for scenarios that break a site while clients
+// ask it: it brings the lab up by the command that a person types, looks into
+// its hosts, and keeps what tells why a scenario failed.
+package labsite
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgo "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/lab"
+)
+
+// Site is the lab of a scenario.
+type Site struct {
+	Lab   *lab.Lab
+	Power *lab.Client
+	// API asks whichever API server answers.
+	API client.Client
+
+	name, program string
+	authorities   *x509.CertPool
+}
+
+// Options say which lab it is.
+type Options struct {
+	// Name is the lab's, Program the holdfast that it is made with.
+	Name, Program string
+	// Up are the flags of `holdfast lab up`.
+	Up []string
+}
+
+// Open brings the lab up, or takes it over where it is up already.
+func Open(ctx context.Context, o Options) (*Site, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("hosts in the lab need root")
+	}
+	program, err := filepath.Abs(o.Program)
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{name: o.Name, program: program}
+	if _, err := s.Holdfast(ctx, append([]string{"lab", "up", "--name", o.Name}, o.Up...)...); err != nil {
+		return nil, err
+	}
+	root := os.Getenv("HOLDFAST_LABS")
+	if root == "" {
+		root = lab.DefaultRoot
+	}
+	if s.Lab, err = lab.Open(root, o.Name); err != nil {
+		return nil, err
+	}
+	s.Power = lab.NewClient(s.Lab)
+	return s, s.openAPI()
+}
+
+// openAPI reads the kubeconfig that the installer left. The server is verified
+// by the name in it, whichever address is connected to.
+func (s *Site) openAPI() error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	s.authorities = x509.NewCertPool()
+	if !s.authorities.AppendCertsFromPEM(cfg.CAData) {
+		return fmt.Errorf("%s holds no authority", s.Lab.Kubeconfig())
+	}
+	// With HTTP/2 a dead connection would be used again for half a minute.
+	cfg.NextProtos, cfg.Timeout = []string{"http/1.1"}, apiTimeout
+	cfg.QPS, cfg.Burst = 200, 200
+	cfg.Dial = s.dialAPI
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgo.AddToScheme(scheme), configv1.Install(scheme), operatorv1.Install(scheme)); err != nil {
+		return err
+	}
+	s.API, err = newClient(cfg, scheme)
+	return err
+}
+
+// newClient waits for an API server: to know the kinds it asks one.
+func newClient(cfg *rest.Config, scheme *runtime.Scheme) (client.Client, error) {
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API of the lab: %w", err)
+	}
+	return c, nil
+}
+
+// apiTimeout bounds a question to the API, dialTimeout each try to connect.
+const (
+	apiTimeout  = 10 * time.Second
+	dialTimeout = time.Second
+)
+
+// dialAPI connects to the first API server that takes the connection: through
+// the virtual address, else directly.
+func (s *Site) dialAPI(ctx context.Context, network, _ string) (net.Conn, error) {
+	addresses := s.Lab.Layout.APIAddresses()[:1:1]
+	for _, h := range s.Lab.Layout.ControlPlanes() {
+		addresses = append(addresses, h.Machine.Addresses[0].Addr())
+	}
+	var errs []error
+	for _, a := range addresses {
+		once, cancel := context.WithTimeout(ctx, dialTimeout)
+		conn, err := s.Lab.Dial(once, network, netip.AddrPortFrom(a, apiPort).String())
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+const apiPort = 6443
+
+// Authorities are those that the API's certificates are verified with.
+func (s *Site) Authorities() *x509.CertPool { return s.authorities }
+
+// Name is the lab's.
+func (s *Site) Name() string { return s.name }
+
+// Down takes the lab down.
+func (s *Site) Down(ctx context.Context) error {
+	_, err := s.Holdfast(ctx, "lab", "down", "--name", s.name)
+	return err
+}
+
+// Holdfast runs the holdfast program and returns what it printed.
+func (s *Site) Holdfast(ctx context.Context, args ...string) (string, error) {
+	out, err := host.Run(ctx, host.Command(s.program, args...))
+	return string(out), err
+}
+
+// Sh runs a script on a host and returns what it printed. It must leave nothing
+// running.
+func (s *Site) Sh(ctx context.Context, host, script string) (string, error) {
+	out, err := s.Lab.Output(ctx, s.Power, host, "sh", "-c", "PATH=/usr/local/bin:$PATH; "+script)
+	if err != nil {
+		err = fmt.Errorf("on %s: %w", host, err)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// Hosts are the names of the hosts, without spare ones that are off.
+func (s *Site) Hosts(ctx context.Context) ([]string, error) {
+	st, err := s.Power.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, h := range st.Hosts {
+		if laidOut, _ := s.Lab.Layout.Host(h.Name); !laidOut.Spare || h.Power != lab.PowerOff {
+			out = append(out, h.Name)
+		}
+	}
+	return out, nil
+}
+
+// ControlPlanes are the names of the control planes.
+func (s *Site) ControlPlanes() []string {
+	var out []string
+	for _, h := range s.Lab.Layout.ControlPlanes() {
+		out = append(out, h.Name)
+	}
+	return out
+}
+
+// Address is a host's of the given family.
+func (s *Site) Address(host string, family lab.Family) netip.Addr {
+	h, _ := s.Lab.Layout.Host(host)
+	return OfFamily(addresses(h), family)
+}
+
+func addresses(h lab.Host) []netip.Addr {
+	var out []netip.Addr
+	for _, p := range h.Machine.Addresses {
+		out = append(out, p.Addr())
+	}
+	return out
+}
+
+// OfFamily is the first address of a family, invalid without one.
+func OfFamily(list []netip.Addr, family lab.Family) netip.Addr {
+	for _, a := range list {
+		if a.Is4() == (family == lab.V4) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// PowerOf is the power of a host as the lab sees it.
+func (s *Site) PowerOf(ctx context.Context, host string) (lab.HostStatus, error) {
+	st, err := s.Power.Status(ctx)
+	if err != nil {
+		return lab.HostStatus{}, err
+	}
+	for _, h := range st.Hosts {
+		if h.Name == host {
+			return h, nil
+		}
+	}
+	return lab.HostStatus{}, fmt.Errorf("the lab has no host %s", host)
+}
+
+// Network is what the agent of a host says about its network.
+func (s *Site) Network(ctx context.Context, host string) (network.Status, error) {
+	var out network.Status
+	data, err := s.ReadFile(ctx, host, network.StatusPath)
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(data, &out)
+}
+
+// ReadFile reads a file of a running host.
+func (s *Site) ReadFile(ctx context.Context, host, path string) ([]byte, error) {
+	root, err := s.Lab.Root(ctx, s.Power, host)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		return nil, fmt.Errorf("on %s: %w", host, err)
+	}
+	return data, nil
+}
+
+// Holder is the one host that has a virtual address.
+func (s *Site) Holder(vip netip.Addr) (string, error) {
+	if list := s.Lab.Holders(vip); len(list) == 1 {
+		return list[0], nil
+	} else if len(list) > 1 {
+		return "", fmt.Errorf("%s is held by %s", vip, strings.Join(list, " and "))
+	}
+	return "", fmt.Errorf("nobody holds %s", vip)
+}
+
+// Clear takes away what keeps the site from healing.
+func (s *Site) Clear(ctx context.Context, r lab.ClearRequest) error {
+	_, err := s.Power.Clear(ctx, r)
+	return err
+}
