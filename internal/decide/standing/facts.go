@@ -108,6 +108,8 @@ type Host struct {
 	LastFence Seen[Fence]
 	// Verified is when it was last proven that this host can be switched off.
 	Verified Seen[Verification]
+	// Holds are the virtual IPs that its interfaces have.
+	Holds Seen[[]netip.Addr]
 	// Trouble is what keeps its network from being set up, empty for nothing.
 	Trouble Seen[string]
 }
@@ -164,7 +166,8 @@ type VIP struct {
 	Address netip.Addr
 	// Kind is "API" or "ingress".
 	Kind string
-	// Holders are the hosts that say that they have it, by name.
+	// Holders are the hosts that say that they have it, by name: Merge makes them
+	// of what the hosts hold.
 	Holders Seen[[]string]
 	// Claims are strangers that answer for it.
 	Claims []string

@@ -259,11 +259,15 @@ func (d describer) ofSources() []Finding {
 // already.
 func (d describer) noAPI(s Source) Finding {
 	f := Finding{
-		Level: Critical, What: "the API does not answer: " + s.Failed, Page: "docs/runbook/vip.md",
+		Level: Critical, What: "the " + s.Name + " does not answer: " + s.Failed, Page: "docs/runbook/vip.md",
 		Means: "Either the cluster takes no writes, or the way to it is broken. A control plane tells more without it.",
 		Type:  "sudo holdfast status", On: oneHost,
 	}
-	if slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind != FromAPI && s.Failed == "" }) {
+	switch {
+	case d.answers():
+		f.Level, f.Means = Warning, "Another way to it works: the API is well, and whoever uses this way does not reach it."
+		f.Type = "holdfast vip check"
+	case slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind != FromAPI && s.Failed == "" }):
 		f.Means = "It needs an etcd that takes writes, and a way to it. Without an answer here, that host's API server is not there."
 		f.Type = "curl -sk https://127.0.0.1:6443/readyz"
 	}

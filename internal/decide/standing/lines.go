@@ -323,6 +323,9 @@ func (d describer) vips() []VIPLine {
 				l.Holder = cell(v.Holders, strings.Join(list, " and ")+" both say so", No)
 			}
 		}
+		if !v.Holders.Known && v.Holders.Why != "" {
+			l.Holder = Cell{Text: v.Holders.Why, Good: Unknown}
+		}
 		if len(v.Claims) > 0 {
 			l.Holder.Text, l.Holder.Good = l.Holder.Text+", and a stranger: "+strings.Join(v.Claims, ", "), No
 		}

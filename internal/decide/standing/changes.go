@@ -1,0 +1,64 @@
+package standing
+
+import (
+	"regexp"
+	"strings"
+)
+
+// moving is what changes by itself: how long something has lasted, and by how
+// much a member is behind.
+var moving = regexp.MustCompile(`\b(\d+(\.\d+)?(ms|[dhms]))+\b|\d+ writes?\b|\d{4}-\d\d-\d\dT[0-9:]+Z`)
+
+func still(text string) string { return moving.ReplaceAllString(text, "") }
+
+// Changes says what is different in a later view, one sentence each, for those
+// who follow a log. That time has passed is no change.
+func Changes(before, after View) []string {
+	var out []string
+	say := func(what, old, now string) {
+		if still(old) != still(now) {
+			out = append(out, what+now)
+		}
+	}
+	say("status: ", string(before.Status), string(after.Status))
+	say("", before.Redundancy.Sentence, after.Redundancy.Sentence)
+	old := map[string]HostLine{}
+	for _, h := range before.Hosts {
+		old[h.Name] = h
+	}
+	for _, h := range after.Hosts {
+		o := old[h.Name]
+		say(h.Name+": power ", o.Power.Text, h.Power.Text)
+		say(h.Name+": kubelet ", o.Kubelet.Text, h.Kubelet.Text)
+		say(h.Name+": record ", o.Record.Text, h.Record.Text)
+		say(h.Name+": etcd ", o.Etcd.Text, h.Etcd.Text)
+	}
+	holders := map[string]string{}
+	for _, v := range before.VIPs {
+		holders[v.Address] = v.Holder.Text
+	}
+	for _, v := range after.VIPs {
+		say(v.Kind+" VIP "+v.Address+": ", holders[v.Address], v.Holder.Text)
+	}
+	return append(out, findingChanges(before.Findings, after.Findings)...)
+}
+
+func findingChanges(before, after []Finding) []string {
+	var out []string
+	known, now := map[string]bool{}, map[string]bool{}
+	for _, f := range before {
+		known[still(f.What)] = true
+	}
+	for _, f := range after {
+		now[still(f.What)] = true
+		if !known[still(f.What)] {
+			out = append(out, string(f.Level)+": "+f.What)
+		}
+	}
+	for _, f := range before {
+		if !now[still(f.What)] {
+			out = append(out, "over: "+strings.TrimSpace(f.What))
+		}
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package standing
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Merge puts together what several places told, those first that are to be
+// believed where two tell the same: what a host says of itself goes before what
+// the API has of it. Of the reports of Pacemaker the newest counts.
+func Merge(parts ...Facts) Facts {
+	var out Facts
+	for _, p := range parts {
+		out.Now = later(out.Now, p.Now)
+		out.Cluster = cmp.Or(out.Cluster, p.Cluster)
+		out.Sources = append(out.Sources, p.Sources...)
+		out.ControlPlanes = first(out.ControlPlanes, p.ControlPlanes)
+		out.Pacemaker = newest(out.Pacemaker, p.Pacemaker)
+		out.SetUp = first(out.SetUp, p.SetUp)
+		out.ManagedVIPs = first(out.ManagedVIPs, p.ManagedVIPs)
+		out.Operators = first(out.Operators, p.Operators)
+		out.Incidents = first(out.Incidents, p.Incidents)
+		for _, h := range p.Hosts {
+			out.Hosts = withHost(out.Hosts, h)
+		}
+		for _, v := range p.VIPs {
+			out.VIPs = withVIP(out.VIPs, v)
+		}
+	}
+	hold(&out)
+	return out
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// first is the first that is known; of two that are not, the one that says why.
+func first[T any](a, b Seen[T]) Seen[T] {
+	if a.Known || !b.Known && a.Why != "" {
+		return a
+	}
+	return b
+}
+
+// newest is the newer one of two reports.
+func newest(a, b Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerClusterStatus] {
+	if a.Known && b.Known && b.At.After(a.At) {
+		return b
+	}
+	return first(a, b)
+}
+
+func withHost(list []Host, h Host) []Host {
+	i := slices.IndexFunc(list, func(o Host) bool { return o.Name == h.Name })
+	if i < 0 {
+		return append(list, h)
+	}
+	o := list[i]
+	o.ControlPlane, o.Worker = o.ControlPlane || h.ControlPlane, o.Worker || h.Worker
+	if len(o.Addresses) == 0 {
+		o.Addresses = h.Addresses
+	}
+	o.Power, o.Kubelet = first(o.Power, h.Power), first(o.Kubelet, h.Kubelet)
+	o.Record, o.Explanation = first(o.Record, h.Record), first(o.Explanation, h.Explanation)
+	o.Member = members(o.Member, h.Member)
+	if !o.LastFence.Known || h.LastFence.Known && h.LastFence.Value.At.After(o.LastFence.Value.At) {
+		o.LastFence = h.LastFence
+	}
+	o.Verified = first(o.Verified, h.Verified)
+	o.Holds, o.Trouble = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble)
+	list[i] = o
+	return list
+}
+
+// members fills what the first does not tell of a member from the second.
+func members(a, b Seen[Member]) Seen[Member] {
+	if !a.Known || !b.Known {
+		return first(a, b)
+	}
+	m, o := &a.Value, b.Value
+	for _, f := range []struct{ to, from *state.Fact[bool] }{{&m.Running, &o.Running}, {&m.Listed, &o.Listed}, {&m.Healthy, &o.Healthy}} {
+		if !f.to.Known {
+			*f.to = *f.from
+		}
+	}
+	if !m.Behind.Known {
+		m.Behind = o.Behind
+	}
+	return a
+}
+
+func withVIP(list []VIP, v VIP) []VIP {
+	i := slices.IndexFunc(list, func(o VIP) bool { return o.Address == v.Address })
+	if i < 0 {
+		return append(list, v)
+	}
+	for _, c := range v.Claims {
+		if !slices.Contains(list[i].Claims, c) {
+			list[i].Claims = append(slices.Clone(list[i].Claims), c)
+		}
+	}
+	return list
+}
+
+// hold finds the holders of each VIP. That nobody has one is known only where
+// every host was heard.
+func hold(f *Facts) {
+	for i, v := range f.VIPs {
+		var have, mute []string
+		for _, h := range f.Hosts {
+			switch {
+			case h.Holds.Known && slices.Contains(h.Holds.Value, v.Address):
+				have = append(have, h.Name)
+			case !h.Holds.Known:
+				mute = append(mute, h.Name)
+			}
+		}
+		switch {
+		case len(have) > 0 || len(mute) == 0 && len(f.Hosts) > 0:
+			f.VIPs[i].Holders = Know(have, "the hosts", f.Now)
+		case len(f.Hosts) > len(mute):
+			f.VIPs[i].Holders.Why = "none of those that were heard; not heard: " + strings.Join(mute, ", ")
+		}
+	}
+}
