@@ -59,9 +59,11 @@ func (c Choice) Same(o Choice) bool {
 	return slices.Equal(c.Addresses, o.Addresses) && c.Interface == o.Interface && c.Remote == o.Remote
 }
 
-// Choose is Decide for a host whose routes and past are unknown.
-func Choose(have []Address, networks []netip.Prefix, vips []netip.Addr) (Choice, error) {
-	return Decide(Input{Addresses: have, Networks: networks, VIPs: vips})
+// without reports whether a host was chosen addresses before and none of a
+// family. A network of that family was then added to the site later: until the
+// host has an address in it, the host is not without a name server and VIPs.
+func (c Choice) without(is6 bool) bool {
+	return len(c.Addresses) > 0 && !slices.ContainsFunc(c.Addresses, func(a netip.Addr) bool { return a.Is6() == is6 })
 }
 
 // Decide picks the host's own addresses. What was chosen before stays while
@@ -83,7 +85,7 @@ func Decide(in Input) (Choice, error) {
 		switch {
 		case found:
 			choice.Addresses = append(choice.Addresses, a.Prefix.Addr())
-		case len(in.Networks) > 0:
+		case len(in.Networks) > 0 && !in.Previous.without(want6):
 			return Choice{}, p.missing(want6)
 		}
 	}

@@ -25,7 +25,7 @@ func unusable(a Address) Address {
 	return a
 }
 
-func TestChoose(t *testing.T) {
+func TestDecide(t *testing.T) {
 	v4, v6 := prefixes("10.98.0.0/24"), prefixes("fd98::/64")
 	dual := append(append([]netip.Prefix{}, v4...), v6...)
 	vip := []netip.Addr{netip.MustParseAddr("10.98.0.5"), netip.MustParseAddr("fd98::5")}
@@ -52,7 +52,7 @@ func TestChoose(t *testing.T) {
 		{"nothing at all", nil, v4, "no usable IPv4 address inside the machine networks 10.98.0.0/24; this host has no address at all"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			choice, err := Choose(c.have, c.networks, vip)
+			choice, err := Decide(Input{Addresses: c.have, Networks: c.networks, VIPs: vip})
 			got := fmt.Sprint(choice.Addresses, " ", choice.Interface)
 			if err != nil {
 				got = err.Error()
@@ -72,7 +72,7 @@ func TestTheKernelsOrderDoesNotMatter(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
 		random.Shuffle(len(have), func(i, j int) { have[i], have[j] = have[j], have[i] })
-		choice, err := Choose(have, prefixes("10.98.0.0/24", "fd98::/64"), nil)
+		choice, err := Decide(Input{Addresses: have, Networks: prefixes("10.98.0.0/24", "fd98::/64")})
 		if got := fmt.Sprint(choice.Addresses); err != nil || got != "[10.98.0.11 fd98::1:11]" {
 			t.Fatalf("%s %v", got, err)
 		}
@@ -80,8 +80,26 @@ func TestTheKernelsOrderDoesNotMatter(t *testing.T) {
 }
 
 func TestTheErrorSaysWhichAddressIsNotUsable(t *testing.T) {
-	_, err := Choose([]Address{unusable(address("eth0", 2, "10.98.0.11/24"))}, prefixes("10.98.0.0/24"), nil)
+	_, err := Decide(Input{Addresses: []Address{unusable(address("eth0", 2, "10.98.0.11/24"))}, Networks: prefixes("10.98.0.0/24")})
 	if err == nil || !strings.Contains(err.Error(), "not usable yet") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestHardCase33_AHostIsNotWithoutAnAddressWhenItsSiteGetsAnotherFamily(t *testing.T) {
+	in := Input{
+		Addresses: []Address{address("eth0", 2, "10.98.0.11/24")}, Networks: prefixes("10.98.0.0/24", "fd98::/64"),
+		Previous: Choice{Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11")}, Interface: "eth0"},
+	}
+	if got, err := Decide(in); err != nil || fmt.Sprint(got.Addresses) != "[10.98.0.11]" {
+		t.Errorf("before it has one of the new family: %v, %v", got, err)
+	}
+	in.Addresses = append(in.Addresses, address("eth0", 2, "fd98::11/64"))
+	if got, err := Decide(in); err != nil || fmt.Sprint(got.Addresses) != "[10.98.0.11 fd98::11]" {
+		t.Errorf("once it has: %v, %v", got, err)
+	}
+	in.Addresses, in.Previous.Addresses = in.Addresses[:1], append(in.Previous.Addresses, netip.MustParseAddr("fd98::11"))
+	if got, err := Decide(in); err == nil {
+		t.Errorf("a host that had both waits for both, got %v", got)
 	}
 }
