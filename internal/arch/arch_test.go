@@ -72,6 +72,8 @@ var layers = map[string]layer{
 	"internal/agent":        loop,
 	"internal/configserver": loop,
 	"internal/installer":    loop,
+	"internal/status":       loop,
+	"internal/dashboard":    loop,
 	"internal/operator":     loop,
 	"internal/fence":        loop,
 	"internal/lab":          lab,
