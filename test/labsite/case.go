@@ -116,12 +116,19 @@ const steadyRequests = load.DefaultRate
 func (c *Case) quiet(after time.Time, want int) error {
 	var errs []error
 	for _, name := range c.Clients() {
-		l := c.clients[name]
-		if err := l.History().Quiet(l.At(after), want); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-		}
+		errs = append(errs, c.Quiet(name, after, want))
 	}
 	return errors.Join(errs...)
+}
+
+// Quiet is nil where so many requests in a row of a client were answered, all
+// of them begun after a moment.
+func (c *Case) Quiet(client string, after time.Time, want int) error {
+	l := c.clients[client]
+	if err := l.History().Quiet(l.At(after), want); err != nil {
+		return fmt.Errorf("%s: %w", client, err)
+	}
+	return nil
 }
 
 // Now notes that something begins now, and returns when.

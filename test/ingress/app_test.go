@@ -1,0 +1,141 @@
+package ingress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/test/labsite"
+)
+
+// app is an application that people ask through routers. Its image is that of
+// the cluster's name server, which answers about its health by HTTP: a release
+// has no other web server.
+type app struct {
+	name string
+	// host is its name in requests.
+	host string
+	// controller is whose routers serve it.
+	controller string
+	// where are the labels of the hosts that it runs on.
+	where    map[string]string
+	replicas int32
+}
+
+const (
+	appNamespace = "default"
+	appPort      = 8080
+	appWithin    = 3 * time.Minute
+)
+
+func (a app) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: appNamespace, Name: a.name, Labels: a.labels()}
+}
+
+func (a app) labels() map[string]string { return map[string]string{"app": a.name} }
+
+func (a app) objects() []client.Object {
+	class := ingress.ClassName(a.controller)
+	prefix := networkingv1.PathTypePrefix
+	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+		Name: a.name, Port: networkingv1.ServiceBackendPort{Number: appPort},
+	}}
+	return []client.Object{
+		&corev1.ConfigMap{ObjectMeta: a.meta(), Data: map[string]string{
+			"Corefile": fmt.Sprintf(".:5300 {\n  errors\n  health :%d\n}\n", appPort),
+		}},
+		&appsv1.Deployment{ObjectMeta: a.meta(), Spec: appsv1.DeploymentSpec{
+			Replicas: &a.replicas, Selector: &metav1.LabelSelector{MatchLabels: a.labels()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: a.labels()}, Spec: a.pod()},
+		}},
+		&corev1.Service{ObjectMeta: a.meta(), Spec: corev1.ServiceSpec{
+			Selector: a.labels(), IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack),
+			Ports: []corev1.ServicePort{{Name: "http", Port: appPort}},
+		}},
+		&networkingv1.Ingress{ObjectMeta: a.meta(), Spec: networkingv1.IngressSpec{
+			IngressClassName: &class,
+			Rules: []networkingv1.IngressRule{{Host: a.host, IngressRuleValue: networkingv1.IngressRuleValue{
+				HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
+					Path: "/", PathType: &prefix, Backend: backend,
+				}}},
+			}}},
+		}},
+	}
+}
+
+func (a app) pod() corev1.PodSpec {
+	return corev1.PodSpec{
+		TerminationGracePeriodSeconds: new(int64(1)), NodeSelector: a.where,
+		// A host that is cut is to lose nothing but itself: the application is
+		// not what is tried.
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Containers: []corev1.Container{{
+			Name: "server", Image: payload.Image("coredns"), ImagePullPolicy: corev1.PullNever,
+			Args: []string{"-conf", "/etc/coredns/Corefile"},
+			ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10, ProbeHandler: corev1.ProbeHandler{
+				HTTPGet: &corev1.HTTPGetAction{Path: "/health", Port: intstr.FromInt32(appPort)},
+			}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "conf", MountPath: "/etc/coredns"}},
+		}},
+		Volumes: []corev1.Volume{{Name: "conf", VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: a.name}},
+		}}},
+	}
+}
+
+// deploy makes the application, and takes it away at the end of the test.
+func deploy(t *testing.T, s *labsite.Site, a app) app {
+	t.Helper()
+	for _, o := range a.objects() {
+		if err := s.API.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("application %s: %v", a.name, err)
+		}
+	}
+	t.Cleanup(func() { remove(t, s, a.objects()...) })
+	err := labsite.Until(t.Context(), appWithin, time.Second, func() error {
+		return rolledOut(t.Context(), s, client.ObjectKey{Namespace: appNamespace, Name: a.name})
+	})
+	if err != nil {
+		t.Fatalf("application %s: not ready within %s: %v", a.name, appWithin, err)
+	}
+	return a
+}
+
+// remove deletes objects at the end of a test.
+func remove(t *testing.T, s *labsite.Site, objects ...client.Object) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	var errs []error
+	for _, o := range objects {
+		errs = append(errs, client.IgnoreNotFound(s.API.Delete(ctx, o)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Errorf("clean up: %v", err)
+	}
+}
+
+// rolledOut says what a Deployment lacks of its newest version.
+func rolledOut(ctx context.Context, s *labsite.Site, key client.ObjectKey) error {
+	var d appsv1.Deployment
+	if err := s.API.Get(ctx, key, &d); err != nil {
+		return err
+	}
+	want, st := *d.Spec.Replicas, d.Status
+	if st.ObservedGeneration < d.Generation || st.UpdatedReplicas != want || st.Replicas != want || st.AvailableReplicas != want {
+		return fmt.Errorf("%s: %d of %d replicas are of the newest version, %d in all, %d available (version %d of %d was seen)",
+			key, st.UpdatedReplicas, want, st.Replicas, st.AvailableReplicas, st.ObservedGeneration, d.Generation)
+	}
+	return nil
+}

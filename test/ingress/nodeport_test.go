@@ -1,0 +1,174 @@
+package ingress_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	operatorv1 "github.com/openshift/api/operator/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/test/labsite"
+)
+
+// shop is an IngressController of its own, behind node ports that a person
+// fixed.
+const shop = "shop"
+
+// fixed are those ports, by the name that they are kept by.
+var fixed = map[string]int32{"http": 30180, "https": 30143, ingress.MetricsPort: 30936}
+
+// TestNodePortsBehindALoadBalancer tries routers behind node ports, with a load
+// balancer of the site before them.
+func TestNodePortsBehindALoadBalancer(t *testing.T) {
+	k := one()
+	s := open(t, k)
+	shops := routersOnNodePorts(t, s)
+	hello := deploy(t, s, app{name: "shop", host: "hello." + shops.Spec.Domain, controller: shop, where: workers(), replicas: 2})
+	f := startFront(t, s, workerNames(t, s), fixed["http"], fixed[ingress.MetricsPort])
+	asked := func(name string, times int, play func(*trial)) {
+		t.Helper()
+		scenario(t, s, k, name, times, func(tr *trial) {
+			tr.asks("front", f.at, hello)
+			tr.Steady("before")
+			since := tr.Now()
+			play(tr)
+			tr.Steady("at the end")
+			tr.NothingFailed(name, since, tr.Clients()...)
+			tr.portsAreKept()
+		})
+	}
+	asked("roll-out behind node ports", 3, func(tr *trial) {
+		since := time.Now()
+		before, err := tr.routers(shop)
+		if err != nil {
+			tr.Fatal(err)
+		}
+		tr.rollRouters(shop)
+		tr.Eventually(rolloutWithin, "all routers are new ones", func() error { return tr.replaced(before) })
+		tr.Trial.Took("rolled out", time.Since(since))
+	})
+	asked("operator restarted, node ports", 3, func(tr *trial) {
+		before, err := tr.leader()
+		if err != nil {
+			tr.Fatal(err)
+		}
+		tr.killOperator()
+		tr.Eventually(rolloutWithin, "another operator leads", func() error {
+			now, err := tr.leader()
+			if err == nil && now == before {
+				err = fmt.Errorf("%s still does", now)
+			}
+			return err
+		})
+	})
+	asked("operator upgraded, node ports", 2, func(tr *trial) { tr.upgradeOperator() })
+}
+
+// replaced says which routers are still those from before.
+func (tr *trial) replaced(before []corev1.Pod) error {
+	key := client.ObjectKey{Namespace: ingress.OperandNamespace, Name: ingress.RouterName(shop)}
+	if err := rolledOut(tr.Context(), tr.Site, key); err != nil {
+		return err
+	}
+	now, err := tr.routers(shop)
+	if err != nil {
+		return err
+	}
+	old := uids(before)
+	for _, p := range now {
+		if slices.Contains(old, p.UID) {
+			return fmt.Errorf("router %s is from before", p.Name)
+		}
+	}
+	return nil
+}
+
+// routersOnNodePorts makes the IngressController, waits for its routers and
+// fixes the node ports, in another order than the operator writes them.
+func routersOnNodePorts(t *testing.T, s *labsite.Site) *operatorv1.IngressController {
+	t.Helper()
+	ic := &operatorv1.IngressController{ObjectMeta: metav1.ObjectMeta{Namespace: ingress.Namespace, Name: shop}}
+	ic.Spec = operatorv1.IngressControllerSpec{
+		Domain: "shop." + s.Lab.Layout.ClusterDomain(), Replicas: new(int32(2)),
+		EndpointPublishingStrategy: &operatorv1.EndpointPublishingStrategy{Type: operatorv1.NodePortServiceStrategyType},
+		NodePlacement: &operatorv1.NodePlacement{NodeSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{state.LabelWorker: ""},
+		}},
+	}
+	if err := s.API.Create(t.Context(), ic); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { remove(t, s, ic) })
+	err := labsite.Until(t.Context(), rolloutWithin, time.Second, func() error {
+		if err := fixPorts(t, s); err != nil {
+			return err
+		}
+		return rolledOut(t.Context(), s, client.ObjectKey{Namespace: ingress.OperandNamespace, Name: ingress.RouterName(shop)})
+	})
+	if err != nil {
+		t.Fatalf("routers on node ports: %v", err)
+	}
+	return ic
+}
+
+func shopService(t *testing.T, s *labsite.Site) (*corev1.Service, error) {
+	var service corev1.Service
+	key := client.ObjectKey{Namespace: ingress.OperandNamespace, Name: ingress.RouterName(shop)}
+	return &service, s.API.Get(t.Context(), key, &service)
+}
+
+// fixPorts does what a person does with 'kubectl patch', unless it is done.
+func fixPorts(t *testing.T, s *labsite.Site) error {
+	service, err := shopService(t, s)
+	if err != nil {
+		return err
+	}
+	if maps.Equal(portsOf(service), fixed) {
+		return nil
+	}
+	before := client.MergeFrom(service.DeepCopy())
+	slices.Reverse(service.Spec.Ports)
+	for i, p := range service.Spec.Ports {
+		service.Spec.Ports[i].NodePort = fixed[p.Name]
+	}
+	return s.API.Patch(t.Context(), service, before)
+}
+
+func portsOf(service *corev1.Service) map[string]int32 {
+	out := map[string]int32{}
+	for _, p := range service.Spec.Ports {
+		out[p.Name] = p.NodePort
+	}
+	return out
+}
+
+// portsAreKept checks that the node ports are the person's still, by the name
+// of their port.
+func (tr *trial) portsAreKept() {
+	tr.Helper()
+	service, err := shopService(tr.T, tr.Site)
+	if err != nil {
+		tr.Fatal(err)
+	}
+	if got := portsOf(service); !maps.Equal(got, fixed) {
+		tr.Errorf("the node ports are %v, a person made them %v", got, fixed)
+	}
+}
+
+// workerNames are the workers that have joined.
+func workerNames(t *testing.T, s *labsite.Site) []string {
+	t.Helper()
+	hosts, err := s.Hosts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(hosts, func(h string) bool { return slices.Contains(s.ControlPlanes(), h) })
+}

@@ -1,0 +1,322 @@
+package ingress_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/labsite"
+	"github.com/holdfast/holdfast/test/labsite/load"
+)
+
+// changeMost is how long a change of the second pair may take.
+const changeMost = 10 * time.Second
+
+// changeWithin is how long it may take when something is killed meanwhile.
+const changeWithin = 3 * time.Minute
+
+// pair is a second pair of virtual IPs.
+type pair struct{ api, ingress netip.Addr }
+
+// right is the pair that the site was installed with; mistyped is one that
+// somebody corrects later.
+var (
+	right    = pair{netip.MustParseAddr("fd98::5"), netip.MustParseAddr("fd98::6")}
+	mistyped = pair{netip.MustParseAddr("fd98::50"), netip.MustParseAddr("fd98::60")}
+)
+
+// pairTrial is a trial with clients of the first pair, none of whose requests
+// may fail.
+type pairTrial struct {
+	*trial
+	hello      app
+	kubeconfig string
+	first      []string
+}
+
+const (
+	firstAPI     = "first API VIP"
+	firstIngress = "first ingress VIP"
+)
+
+// onPairs plays something on the lab of two hosts. It begins and ends with the
+// pair that the site was installed with.
+func onPairs(t *testing.T, name string, times int, play func(*pairTrial)) {
+	t.Helper()
+	k := two()
+	s := open(t, k)
+	apps := map[string]app{}
+	for _, h := range s.ControlPlanes() {
+		apps[h] = appOn(t, s, h)
+	}
+	scenario(t, s, k, name, times, func(tr *trial) {
+		path, err := tr.Lab.WriteKubeconfig(tr.Context(), tr.Power)
+		if err != nil {
+			tr.Fatal(err)
+		}
+		host, err := tr.Holder(tr.Lab.Layout.IngressVIPs[0])
+		if err != nil {
+			tr.Fatal(err)
+		}
+		p := &pairTrial{trial: tr, kubeconfig: path, hello: apps[host], first: []string{firstAPI, firstIngress}}
+		p.restore()
+		p.Ask(firstAPI, p.apiShape(tr.Lab.Layout.APIVIPs[0]))
+		p.asks(firstIngress, web(tr.Lab.Layout.IngressVIPs[0]), p.hello)
+		p.Steady("before")
+		play(p)
+		p.restore()
+	})
+}
+
+// apiShape asks an API server at an address, and has it verified for that.
+func (p *pairTrial) apiShape(vip netip.Addr) load.Shape {
+	return load.Shape{
+		URL: "https://" + netip.AddrPortFrom(vip, 6443).String() + "/version", Body: "gitVersion",
+		TLS:  &tls.Config{RootCAs: p.Authorities(), MinVersion: tls.VersionTLS12},
+		Rate: *rate, Deadline: *deadline,
+	}
+}
+
+// holdfastVIP runs `holdfast vip`.
+func (p *pairTrial) holdfastVIP(ctx context.Context, args ...string) error {
+	line := append([]string{"vip"}, args...)
+	out, err := p.Holdfast(ctx, append(line, "--kubeconfig", p.kubeconfig, "--timeout", "2m")...)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+func (q pair) words() []string { return []string{"add", q.api.String(), q.ingress.String()} }
+
+var removal = []string{"remove"}
+
+// change makes a change by the person's command and notes how long that took,
+// from the first key to the prompt.
+func (p *pairTrial) change(what string, args ...string) {
+	p.Helper()
+	began := time.Now()
+	if err := p.holdfastVIP(p.Context(), args...); err != nil {
+		p.Fatalf("%s: %v", what, err)
+	}
+	took := time.Since(began)
+	p.Trial.Took(what, took)
+	p.Trial.Promise(what, changeMost)
+	p.Logf("%s: %.1f s", what, took.Seconds())
+}
+
+// spec are the addresses of the cluster's wish.
+func (p *pairTrial) spec() (api, ingress []configv1.IP, err error) {
+	var infra configv1.Infrastructure
+	if err := p.API.Get(p.Context(), client.ObjectKey{Name: "cluster"}, &infra); err != nil {
+		return nil, nil, err
+	}
+	b := infra.Spec.PlatformSpec.BareMetal
+	if b == nil {
+		return nil, nil, errors.New("the Infrastructure object is of no platform baremetal")
+	}
+	return b.APIServerInternalIPs, b.IngressIPs, nil
+}
+
+// restore sees to it that the second pair is the right one.
+func (p *pairTrial) restore() {
+	p.Helper()
+	api, _, err := p.spec()
+	if err != nil {
+		p.Fatal(err)
+	}
+	if len(api) == 2 && string(api[1]) == right.api.String() {
+		return
+	}
+	for _, args := range [][]string{removal, right.words()} {
+		if err := p.holdfastVIP(p.Context(), args...); err != nil {
+			p.Fatalf("give the site its second pair again: %v", err)
+		}
+	}
+}
+
+// used asks both addresses of a pair, which were said to be ready: no request
+// fails.
+func (p *pairTrial) used(q pair) {
+	p.Helper()
+	api, ingress := p.apiShape(q.api), load.Shape{
+		URL: "http://" + web(q.ingress).String() + "/health", Host: p.hello.host, Body: "OK", Deadline: *deadline,
+	}
+	for what, shape := range map[string]load.Shape{"API": api, "ingress": ingress} {
+		shape.Rate, shape.Dial = 50, p.Lab.Dial
+		l := load.Start(p.Context(), shape)
+		err := labsite.Until(p.Context(), 30*time.Second, 100*time.Millisecond, func() error { return l.History().Quiet(0, 100) })
+		h := l.Stop()
+		if loss := h.Loss(0, l.Since()); err != nil || loss.Failed > 0 {
+			p.Errorf("the second pair, %s: %s: %v", what, loss, err)
+		}
+	}
+}
+
+// gone checks that nobody has the addresses of a pair any more.
+func (p *pairTrial) gone(q pair) {
+	p.Helper()
+	for _, a := range []netip.Addr{q.api, q.ingress} {
+		if list := p.Lab.Holders(a); len(list) > 0 {
+			p.Errorf("%s was removed, and %v has it", a, list)
+		}
+	}
+}
+
+// TestTheSecondPairIsAddedUsedRemovedAndCorrected goes the way of a person who
+// mistypes the addresses and corrects them.
+func TestTheSecondPairIsAddedUsedRemovedAndCorrected(t *testing.T) {
+	onPairs(t, "second pair of VIPs", 3, func(p *pairTrial) {
+		since := p.Now()
+		p.change("remove", removal...)
+		p.gone(right)
+		p.change("add", mistyped.words()...)
+		p.used(mistyped)
+		p.change("remove the mistyped", removal...)
+		p.gone(mistyped)
+		p.change("add the corrected", right.words()...)
+		p.used(right)
+		p.NothingFailed("second pair", since, p.first...)
+	})
+}
+
+// TestAHostThatIsOffCatchesUp changes the pair while one host is off in order.
+func TestAHostThatIsOffCatchesUp(t *testing.T) {
+	onPairs(t, "second pair of VIPs, one host off", 2, func(p *pairTrial) {
+		host, err := p.Holder(p.Lab.Layout.IngressVIPs[0])
+		if err != nil {
+			p.Fatal(err)
+		}
+		off := p.other(host) // the application runs on the holder
+		p.leave(off)
+		p.Steady("with one host off")
+		since := p.Now()
+		p.change("remove", removal...)
+		p.change("add", mistyped.words()...)
+		p.used(mistyped)
+		p.NothingFailed("one host off", since, p.first...)
+		back := time.Now()
+		p.Mend(off, lab.FaultShutdown)
+		p.BootedAgain(off, back)
+		p.Eventually(labsite.WholeWithin, "the site is whole", func() error { return p.Whole(p.Context()) })
+		whole := time.Now()
+		p.Eventually(changeWithin, off+" has the pair too", func() error { return p.holdfastVIP(p.Context(), "check") })
+		p.Trial.Took("caught up once it was ready", time.Since(whole))
+		if n, err := p.Network(p.Context(), off); err != nil || len(n.View.Settings.APIVIPs) != 2 || n.View.Settings.APIVIPs[1] != mistyped.api {
+			p.Errorf("%s goes by %v (%v)", off, n.View.Settings.APIVIPs, err)
+		}
+		p.used(mistyped)
+	})
+}
+
+// leave has a host shut down in order, and waits until it is off and everybody
+// knows: one that is said to be ready is waited for.
+func (p *pairTrial) leave(host string) {
+	p.Helper()
+	p.Inject(lab.Fault{Kind: lab.FaultShutdown, Host: host})
+	p.Eventually(3*time.Minute, host+" is off", func() error {
+		st, err := p.PowerOf(p.Context(), host)
+		if err == nil && st.Power != lab.PowerOff {
+			err = fmt.Errorf("its power is %s", st.Power)
+		}
+		return err
+	})
+	p.ingressIsOn(p.other(host))
+	p.Eventually(2*time.Minute, "the cluster knows that "+host+" is off", func() error {
+		var n corev1.Node
+		err := p.API.Get(p.Context(), client.ObjectKey{Name: host}, &n)
+		if err == nil && labsite.Ready(&n) {
+			err = errors.New("its node is said to be ready")
+		}
+		return err
+	})
+}
+
+// broken are what happens in the middle of a change, as soon as the wish is
+// written. Each returns how what it broke is mended, nil for by itself.
+var broken = []struct {
+	name  string
+	first []string // whose requests may not fail
+	do    func(*pairTrial) (mend func())
+}{
+	{"agents killed", []string{firstAPI, firstIngress}, (*pairTrial).killAgents},
+	{"operator killed", []string{firstAPI, firstIngress}, func(p *pairTrial) func() { p.killOperator(); return nil }},
+	{"API down", []string{firstIngress}, (*pairTrial).stopAPI},
+}
+
+func TestTheSecondPairChangesWhateverDiesInTheMiddle(t *testing.T) {
+	for _, b := range broken {
+		onPairs(t, "second pair of VIPs, "+b.name+" in the middle", 3, func(p *pairTrial) {
+			since := p.Now()
+			p.changeInTheMiddle("remove", removal, func(api int) bool { return api == 1 }, b.do)
+			p.gone(right)
+			p.changeInTheMiddle("add", mistyped.words(), func(api int) bool { return api == 2 }, b.do)
+			p.used(mistyped)
+			p.NothingFailed(b.name, since, b.first...)
+		})
+	}
+}
+
+// changeInTheMiddle begins a change, breaks something once the wish is written,
+// and waits until the change is complete, with the command given again where
+// it gave up: it may be interrupted and repeated.
+func (p *pairTrial) changeInTheMiddle(what string, args []string, written func(api int) bool, do func(*pairTrial) func()) {
+	p.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(p.Context(), changeWithin)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- p.holdfastVIP(ctx, args...) }()
+	err := labsite.Until(ctx, time.Minute, 20*time.Millisecond, func() error {
+		api, _, err := p.spec()
+		if err == nil && !written(len(api)) {
+			err = fmt.Errorf("the spec has %v", api)
+		}
+		return err
+	})
+	if err != nil {
+		p.Fatalf("%s was not begun: %v", what, errors.Join(err, <-done))
+	}
+	if mend := do(p); mend != nil {
+		mend()
+	}
+	if err := <-done; err != nil {
+		p.Logf("%s gave up, and is given again: %v", what, err)
+		p.Eventually(changeWithin, what, func() error { return p.holdfastVIP(p.Context(), args...) })
+	}
+	p.Trial.Took(what, time.Since(began))
+}
+
+func (p *pairTrial) killAgents() func() {
+	p.Helper()
+	for _, h := range p.ControlPlanes() {
+		p.Inject(lab.Fault{Kind: lab.FaultProcessKill, Host: h, Process: "holdfast-agent"})
+	}
+	return nil
+}
+
+// stopAPI freezes all API servers, and leaves them so while people ask the
+// ingress VIP a thousand times: that needs no API.
+func (p *pairTrial) stopAPI() func() {
+	p.Helper()
+	for _, h := range p.ControlPlanes() {
+		p.Inject(lab.Fault{Kind: lab.FaultProcessStop, Host: h, Process: "kube-apiserver"})
+	}
+	down := time.Now()
+	return func() {
+		p.Helper()
+		p.Eventually(time.Minute, "people are answered without an API", func() error { return p.Quiet(firstIngress, down, 1000) })
+		for _, h := range p.ControlPlanes() {
+			p.Mend(h, lab.FaultProcessStop)
+		}
+	}
+}
