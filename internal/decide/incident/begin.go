@@ -1,0 +1,142 @@
+package incident
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// begins returns the failure that an event is the first sign of, nil for none.
+func (w *walker) begins(e event, h *host) *failing {
+	if h.state == "" && e.Kind != Fenced && e.Kind != Confirmed && e.Kind != Recorded {
+		return nil // it is only being installed, as far as is known
+	}
+	switch e.Kind {
+	case Members:
+		return w.loses(e, h)
+	case Wished:
+		return w.leaves(e, h)
+	case Booted:
+		return w.starts(e, h)
+	case AsksFence, Fenced, Confirmed:
+		return w.fences(e)
+	case Decides:
+		if w.open == nil && e.Action == state.EtcdAskHuman {
+			return &failing{by: e.Host, cause: Trouble}
+		}
+	case Recorded:
+		return w.records(e)
+	case Restarted, Holds, API, Tainted, Untainted, Pods:
+	}
+	return nil
+}
+
+// loses is that a host does not see another any more. What a host sees that is
+// itself lost is the other side of the same failure.
+func (w *walker) loses(e event, h *host) *failing {
+	var gone []string
+	for _, name := range h.members {
+		if len(e.Members) > 0 && !slices.Contains(e.Members, name) {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) == 0 || w.isLost(gone[0]) {
+		return nil
+	}
+	if w.isLost(e.Host) {
+		if w.hosts[e.Host].wish != state.EtcdStopped {
+			w.open.last().mutual = true
+		}
+		return nil
+	}
+	return &failing{hosts: gone, by: e.Host, cause: Gone}
+}
+
+func (w *walker) isLost(name string) bool { return w.open != nil && w.open.lost[name] }
+
+// leaves is that Pacemaker stops etcd of a host in order.
+func (w *walker) leaves(e event, h *host) *failing {
+	if e.Wish != state.EtcdStopped || h.wish == state.EtcdStopped || w.isLost(e.Host) {
+		return nil
+	}
+	if w.open != nil && w.joins(e, Planned) {
+		return nil
+	}
+	return &failing{hosts: []string{e.Host}, by: w.other(e.Host), cause: Planned}
+}
+
+// starts is that a host boots of which nobody saw that it had gone.
+func (w *walker) starts(e event, h *host) *failing {
+	if h.boot == "" || h.boot == e.Boot || w.isLost(e.Host) {
+		return nil
+	}
+	if w.open != nil && w.joins(e, Rebooted) {
+		return nil
+	}
+	return &failing{hosts: []string{e.Host}, by: w.other(e.Host), cause: Rebooted}
+}
+
+// joins adds a host to a failure of the same kind that has just begun: a site
+// is switched off, or on, as a whole.
+func (w *walker) joins(e event, cause Cause) bool {
+	f := w.open.last()
+	if f.cause != cause || f.back || e.t.Sub(f.at) > together {
+		return false
+	}
+	f.hosts, f.by = append(f.hosts, e.Host), ""
+	w.open.lost[e.Host] = true
+	return true
+}
+
+// fences is that a host was switched off, or is to be. Of two that switch each
+// other off, the one that is proven off is the one that was lost.
+func (w *walker) fences(e event) *failing {
+	if w.isLost(e.Target) || e.Target == "" {
+		return nil
+	}
+	if !w.isLost(e.Host) {
+		return &failing{hosts: []string{e.Target}, by: e.Host, cause: Trouble}
+	}
+	if f := w.open.last(); e.Kind == Fenced && e.OK && len(f.hosts) == 1 && f.by == e.Target {
+		delete(w.open.lost, e.Host)
+		w.open.lost[e.Target] = true
+		f.hosts, f.by = []string{e.Target}, e.Host
+	}
+	return nil
+}
+
+// records is a record of etcd that only follows a failure, of which nothing
+// else is known.
+func (w *walker) records(e event) *failing {
+	if w.open != nil {
+		return nil
+	}
+	switch e.State {
+	case state.EtcdTakingOver, state.EtcdSole:
+		f := &failing{by: e.Host, cause: Gone}
+		if o := w.other(e.Host); o != "" {
+			f.hosts = []string{o}
+		}
+		return f
+	case state.EtcdDeparting:
+		return &failing{hosts: []string{e.Host}, by: w.other(e.Host), cause: Planned}
+	case state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdPair:
+	}
+	return nil
+}
+
+// other is the other host, empty where it is not known.
+func (w *walker) other(name string) string {
+	for _, o := range slices.Sorted(maps.Keys(w.hosts)) {
+		if o != name {
+			return o
+		}
+	}
+	for _, m := range w.hosts[name].members {
+		if m != name {
+			return m
+		}
+	}
+	return ""
+}

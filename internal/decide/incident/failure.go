@@ -1,0 +1,309 @@
+package incident
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// failure is what the events from its first on come to; before are those of
+// the same incident that came earlier.
+func (f *failing) failure(events, before []event) Failure {
+	out := Failure{Hosts: slices.Sorted(slices.Values(f.hosts)), By: f.by, At: f.at, Cause: f.became(events)}
+	t := teller{f: f, events: events, before: before, out: &out}
+	for _, tell := range []func(){t.lost, t.fenced, t.person, t.decided, t.etcd, t.api, t.vip, t.pods, t.back, t.voters} {
+		tell()
+	}
+	// What has a time comes first, in its order.
+	slices.SortStableFunc(out.Moments, func(a, b Moment) int {
+		switch {
+		case a.At.IsZero() == b.At.IsZero():
+			return a.At.Compare(b.At)
+		case a.At.IsZero():
+			return 1
+		}
+		return -1
+	})
+	return out
+}
+
+// became is the cause, as far as both journals tell.
+func (f *failing) became(events []event) Cause {
+	if f.cause != Gone {
+		if f.cause == Rebooted && len(f.hosts) > 1 {
+			return Started
+		}
+		return f.cause
+	}
+	if departed(events, f.hosts) {
+		return Planned
+	}
+	if f.mutual || f.ranOn(events) {
+		return Cut
+	}
+	fenced, booted, met := false, false, false
+	for _, e := range events {
+		fenced = fenced || e.Kind == Fenced && e.OK
+		booted = booted || e.Kind == Booted && slices.Contains(f.hosts, e.Host)
+		met = met || e.Kind == Members && len(e.Members) > 1
+	}
+	switch {
+	case booted:
+		return Lost
+	case met && !fenced:
+		return Cut
+	}
+	return Gone
+}
+
+// departed reports whether the host that stayed noted that the other one left
+// in order, and did not have to be fenced for it.
+func departed(events []event, hosts []string) bool {
+	for _, e := range events {
+		if e.Kind == Fenced && slices.Contains(hosts, e.Target) {
+			return false
+		}
+		if e.Kind == Recorded && e.Rule == "equal.peer-departs" {
+			return true
+		}
+	}
+	return false
+}
+
+// ranOn reports whether a lost host noted anything in the same boot a while
+// after it was lost.
+func (f *failing) ranOn(events []event) bool {
+	return slices.ContainsFunc(events, func(e event) bool {
+		return slices.Contains(f.hosts, e.Host) && e.Boot != "" && e.Boot == f.boots[e.Host] && e.t.Sub(f.at) > alive
+	})
+}
+
+// teller puts the moments of one failure together.
+type teller struct {
+	f      *failing
+	events []event
+	before []event
+	out    *Failure
+}
+
+func (t *teller) add(p Phase, e *event, format string, args ...any) {
+	m := Moment{Phase: p, Words: fmt.Sprintf(format, args...)}
+	if e != nil {
+		m.At, m.Host = e.t, e.Host
+		m.After = max(0, e.t.Sub(t.f.at))
+	}
+	t.out.Moments = append(t.out.Moments, m)
+}
+
+// first is the first event that fits, nil for none.
+func (t *teller) first(fits func(event) bool) *event {
+	i := slices.IndexFunc(t.events, fits)
+	if i < 0 {
+		return nil
+	}
+	return &t.events[i]
+}
+
+// by is whether the host that went on noted something; where nobody is known to
+// have gone on, any host.
+func (t *teller) by(e event) bool { return t.f.by == "" || e.Host == t.f.by }
+
+func (t *teller) about(name string) bool { return slices.Contains(t.f.hosts, name) }
+
+func (t *teller) lost() {
+	sees := t.f.by
+	if sees == "" {
+		sees = t.events[0].Host
+	}
+	e := &event{Record: Record{Host: sees}, t: t.f.at}
+	switch who := list(t.out.Hosts); t.out.Cause {
+	case Planned:
+		t.add(PhaseLost, e, "Pacemaker stopped etcd on %s in order", who)
+	case Started:
+		t.add(PhaseLost, e, "%s had been off and started", who)
+	case Rebooted:
+		t.add(PhaseLost, e, "%s started; nobody noted that it had stopped", who)
+	case Trouble:
+		t.add(PhaseLost, e, "etcd did not go on by itself, while the hosts saw each other")
+	case Cut:
+		t.add(PhaseLost, e, "%s and %s lost sight of each other, and both ran", sees, who)
+	case Lost, Gone:
+		t.add(PhaseLost, e, "%s lost sight of %s", sees, who)
+	}
+}
+
+func (t *teller) fenced() {
+	tries := 0
+	for i, e := range t.events {
+		if e.Kind != Fenced || !t.about(e.Target) {
+			continue
+		}
+		tries++
+		if e.OK {
+			t.add(PhaseFenced, &t.events[i], "%s switched %s off, and read that back%s%s", e.Host, e.Target, took(e.Took), attempts(tries))
+			return
+		}
+	}
+	switch {
+	case tries > 0:
+		t.add(PhaseFenced, nil, "%s could not be proven off: %s", list(t.out.Hosts), times(tries, "attempt"))
+	case t.out.Cause == Lost || t.out.Cause == Gone || t.out.Cause == Cut:
+		t.add(PhaseFenced, nil, "nobody was switched off")
+	}
+}
+
+func took(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return ", which took " + length(d)
+}
+
+func attempts(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", at attempt %d", n)
+}
+
+func (t *teller) person() {
+	for i, e := range t.events {
+		if e.Kind == Confirmed {
+			what := "gave the word that " + e.Target + " is off"
+			if e.OK {
+				what = "forced this copy to lead, and so gave up what only " + e.Target + " held"
+			}
+			t.add(PhasePerson, &t.events[i], "%s %s: %s", e.Who, what, e.Why)
+		}
+	}
+}
+
+func leads(e event) bool { return e.Kind == Recorded && e.State.Leads() }
+
+// decided is that the host that stays goes on alone. One that already was alone
+// decides nothing.
+func (t *teller) decided() {
+	if t.f.states[t.f.by].Leads() {
+		t.add(PhaseDecided, nil, "%s already went on alone", t.f.by)
+		return
+	}
+	if e := t.first(func(e event) bool { return leads(e) && t.by(e) }); e != nil {
+		t.add(PhaseDecided, e, "%s recorded that it goes on alone: %s", e.Host, e.Why)
+	}
+}
+
+// serves is a sign that etcd of a host takes writes.
+func serves(e event) bool {
+	switch e.Kind {
+	case Recorded:
+		return e.State == state.EtcdSole || e.State == state.EtcdPair
+	case Decides:
+		return e.Rule == "equal.idle" || e.Rule == "gone.sole-alone"
+	default:
+		return false
+	}
+}
+
+func (t *teller) etcd() {
+	if t.f.states[t.f.by].Leads() && t.out.Cause != Trouble {
+		return
+	}
+	e := t.first(func(e event) bool { return serves(e) && t.by(e) })
+	switch {
+	case e == nil:
+		t.add(PhaseEtcd, nil, "nothing shows that etcd took writes")
+	case t.out.Cause == Planned && e.Kind == Recorded && e.State == state.EtcdSole:
+		t.add(PhaseEtcd, e, "etcd on %s was the only voter; writes went on", e.Host)
+	case e.Kind == Recorded && e.State == state.EtcdSole:
+		t.add(PhaseEtcd, e, "etcd on %s took writes again, as the only voter", e.Host)
+	default:
+		t.add(PhaseEtcd, e, "etcd on %s took writes", e.Host)
+	}
+}
+
+func (t *teller) api() {
+	down := t.first(func(e event) bool { return e.Kind == API && !e.OK && t.by(e) })
+	if down == nil {
+		if slices.ContainsFunc(t.events, t.by) {
+			t.add(PhaseAPI, nil, "the API server there was not seen to stop, by a look every second or so")
+		}
+		return
+	}
+	if up := t.first(func(e event) bool { return e.Kind == API && e.OK && t.by(e) && e.t.After(down.t) }); up != nil {
+		t.add(PhaseAPI, up, "the API server of %s was ready again, after %s", up.Host, length(up.t.Sub(down.t)))
+		return
+	}
+	t.add(PhaseAPI, nil, "the API server of %s was not seen ready again", down.Host)
+}
+
+// vip is that the host that stays has virtual IPs that it had not had.
+func (t *teller) vip() {
+	var had []string
+	for _, e := range t.before {
+		if e.Kind == Holds && t.by(e) {
+			had = e.VIPs
+		}
+	}
+	for i, e := range t.events {
+		if e.Kind != Holds || !t.by(e) {
+			continue
+		}
+		if more := without(e.VIPs, had); len(more) > 0 {
+			t.add(PhaseVIP, &t.events[i], "%s took %s", e.Host, strings.Join(more, " and "))
+			return
+		}
+		had = e.VIPs
+	}
+	t.add(PhaseVIP, nil, "no virtual IP was seen to move")
+}
+
+func without(list, other []string) []string {
+	var out []string
+	for _, v := range list {
+		if !slices.Contains(other, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (t *teller) pods() {
+	if e := t.first(func(e event) bool { return e.Kind == Pods && t.about(e.Target) }); e != nil {
+		t.add(PhasePods, e, "%s of %s ran elsewhere", times(e.Count, "pod"), e.Target)
+		return
+	}
+	if e := t.first(func(e event) bool { return e.Kind == Tainted && t.about(e.Target) }); e != nil {
+		t.add(PhasePods, nil, "the API was told after %s that %s is off; nothing shows yet that pods moved", length(e.t.Sub(t.f.at)), e.Target)
+	}
+}
+
+func (t *teller) back() {
+	if e := t.first(func(e event) bool {
+		return e.t.After(t.f.at) && (e.Kind == Members && len(e.Members) > 1 || e.Kind == Wished && e.Wish == state.EtcdStarted && t.about(e.Host))
+	}); e != nil {
+		t.add(PhaseBack, e, "the two saw each other again")
+		return
+	}
+	switch t.out.Cause {
+	case Rebooted, Started, Trouble:
+		t.add(PhaseBack, nil, "the two have not seen each other since")
+	case Planned, Lost, Cut, Gone:
+		t.add(PhaseBack, nil, "%s has not been seen again", list(t.out.Hosts))
+	}
+}
+
+// voters is when the last of the two recorded that both hold everything.
+func (t *teller) voters() {
+	var last *event
+	for i, e := range t.events {
+		if e.Kind == Recorded && e.State == state.EtcdPair {
+			last = &t.events[i]
+		}
+	}
+	if last != nil {
+		t.add(PhaseVoters, last, "both hosts were voters that hold everything")
+	}
+}

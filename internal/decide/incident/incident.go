@@ -1,0 +1,217 @@
+package incident
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// State is how far an incident is.
+type State string
+
+// The states.
+const (
+	UnderWay State = "under-way"
+	Waiting  State = "waits-for-a-person"
+	Over     State = "over"
+)
+
+// Cause is what began a failure, as far as both journals tell.
+type Cause string
+
+// The causes.
+const (
+	Planned  Cause = "planned"        // Pacemaker stopped the host, or its etcd, in order
+	Lost     Cause = "host-lost"      // it ended without a word: power, kernel, hardware
+	Cut      Cause = "network-cut"    // both ran and did not see each other
+	Gone     Cause = "host-gone"      // lost or cut off: its own journal is not here
+	Rebooted Cause = "host-restarted" // nobody saw it go
+	Started  Cause = "both-started"   // both had been off
+	Trouble  Cause = "etcd-trouble"   // the two saw each other, and etcd did not go on
+)
+
+// Phase is a part of what follows a failure.
+type Phase string
+
+// The phases, in their usual order.
+const (
+	PhaseLost    Phase = "lost"
+	PhaseFenced  Phase = "fenced"
+	PhasePerson  Phase = "person"
+	PhaseDecided Phase = "decided"
+	PhaseEtcd    Phase = "etcd"
+	PhaseAPI     Phase = "api"
+	PhaseVIP     Phase = "vip"
+	PhasePods    Phase = "pods"
+	PhaseBack    Phase = "back"
+	PhaseVoters  Phase = "two-voters"
+)
+
+// Moment is when a phase was over, and what shows it.
+type Moment struct {
+	Phase Phase `json:"phase"`
+	// At is zero where it was not seen, or did not have to happen.
+	At time.Time `json:"at,omitzero"`
+	// After is how long that was after the failure.
+	After time.Duration `json:"afterNanoseconds,omitempty"`
+	// Host is who saw it.
+	Host  string `json:"host,omitempty"`
+	Words string `json:"words"`
+}
+
+// Failure is one thing that went wrong, or was meant, and what followed.
+type Failure struct {
+	// Hosts are those that were lost or left, By is who went on.
+	Hosts   []string  `json:"hosts,omitempty"`
+	By      string    `json:"by,omitempty"`
+	Cause   Cause     `json:"cause"`
+	At      time.Time `json:"at"`
+	Moments []Moment  `json:"moments"`
+}
+
+// Step is one line of the whole story.
+type Step struct {
+	At   time.Time `json:"at"`
+	Host string    `json:"host"`
+	Text string    `json:"text"`
+	From string    `json:"from"`
+}
+
+// Incident is all from the first failure until two hosts were whole again. A
+// failure that comes before that belongs to the same incident.
+type Incident struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	State State  `json:"state"`
+	// Start and End are by the clock of the host that Clock names.
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end,omitzero"`
+	Clock    string    `json:"clock"`
+	Failures []Failure `json:"failures"`
+	// People are those on whose word a host went on.
+	People   []string `json:"people,omitempty"`
+	Timeline []Step   `json:"timeline"`
+	// Notes are what a reader has to know about the times, and what is missing.
+	Notes []string `json:"notes,omitempty"`
+	// Journals are the hosts whose records are in it.
+	Journals []string `json:"journals"`
+	Records  []Record `json:"records"`
+}
+
+// Long is how long an incident lasted, zero while it lasts.
+func (i Incident) Long() time.Duration {
+	if i.End.IsZero() {
+		return 0
+	}
+	return i.End.Sub(i.Start)
+}
+
+// Assemble makes incidents of the records of all hosts, the oldest first.
+func Assemble(records []Record) []Incident {
+	records = Unique(records)
+	if len(records) == 0 {
+		return nil
+	}
+	c := read(records)
+	events := make([]event, len(records))
+	for i, r := range records {
+		events[i] = event{r, c.at(r)}
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return a.t.Compare(b.t) })
+	w := walker{hosts: map[string]*host{}}
+	for _, e := range events {
+		w.take(e)
+	}
+	out := make([]Incident, 0, len(w.groups))
+	for _, g := range w.groups {
+		out = append(out, g.incident(c, w.hosts))
+	}
+	return out
+}
+
+// incident is what a group of events comes to.
+func (g *group) incident(c *clocks, hosts map[string]*host) Incident {
+	out := Incident{Start: g.events[0].t, Clock: c.reference, State: UnderWay}
+	for _, e := range g.events {
+		out.Records = append(out.Records, e.Record)
+		if !slices.Contains(out.Journals, e.Host) {
+			out.Journals = append(out.Journals, e.Host)
+		}
+		if e.Kind == Confirmed && !slices.Contains(out.People, e.Who) {
+			out.People = append(out.People, e.Who)
+		}
+	}
+	slices.Sort(out.Journals)
+	for i, f := range g.failures {
+		until := len(g.events)
+		if i+1 < len(g.failures) {
+			until = g.failures[i+1].first
+		}
+		out.Failures = append(out.Failures, f.failure(g.events[f.first:until], g.events[:f.first]))
+	}
+	if g.closed {
+		out.State, out.End = Over, g.ended()
+	} else if waits(g, hosts) {
+		out.State = Waiting
+	}
+	out.Timeline = timeline(g.events)
+	out.Notes = append(c.notes(out.Records), missing(out, hosts)...)
+	out.Title, out.Records = title(out), shortened(out.Records)
+	out.ID = out.Start.UTC().Format("20060102-150405") + "-" + subject(out.Failures[0])
+	return out
+}
+
+// maxRecords bounds what is kept of the records of one incident.
+const maxRecords = 120
+
+// shortened leaves out the middle of what is too long.
+func shortened(records []Record) []Record {
+	if len(records) <= maxRecords {
+		return records
+	}
+	return append(slices.Clone(records[:maxRecords/2]), records[len(records)-maxRecords/2:]...)
+}
+
+// ended is when both were whole: a host may say a moment later that it is a
+// voter than its peer knew it.
+func (g *group) ended() time.Time {
+	end := g.end
+	for _, e := range g.events {
+		if e.Kind == Recorded && e.State == state.EtcdPair && e.t.After(end) {
+			end = e.t
+		}
+	}
+	return end
+}
+
+// waits reports whether a host asks for a person, and none goes on without.
+func waits(g *group, hosts map[string]*host) bool {
+	asks := false
+	for name, h := range hosts {
+		if !g.lost[name] && h.action == state.EtcdIdle {
+			return false
+		}
+		asks = asks || h.action == state.EtcdAskHuman
+	}
+	return asks
+}
+
+func subject(f Failure) string {
+	if len(f.Hosts) == 1 {
+		return f.Hosts[0]
+	}
+	return "pair"
+}
+
+// missing says whose journal is not among the records.
+func missing(i Incident, hosts map[string]*host) []string {
+	var out []string
+	for name := range hosts {
+		if !slices.Contains(i.Journals, name) {
+			out = append(out, "the journal of "+name+" is not in this report: what it saw itself is not known")
+		}
+	}
+	slices.Sort(out)
+	return out
+}

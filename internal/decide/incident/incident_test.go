@@ -1,0 +1,382 @@
+package incident
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func TestTheReportOfEveryScenarioIsTheApprovedText(t *testing.T) {
+	var out strings.Builder
+	for _, s := range scenarios {
+		out.WriteString("== " + s.name + "\n\n")
+		for _, i := range Assemble(scenario(t, s.text)) {
+			out.WriteString(i.Words() + "\n")
+		}
+	}
+	golden.Check(t, "incidents.txt", []byte(out.String()))
+}
+
+func named(t *testing.T, name string) []Record {
+	t.Helper()
+	for _, s := range scenarios {
+		if s.name == name {
+			return scenario(t, s.text)
+		}
+	}
+	t.Fatalf("no scenario %q", name)
+	return nil
+}
+
+// TestEachScenarioIsOneIncidentOfItsKind has a line for each sentence.
+func TestEachScenarioIsOneIncidentOfItsKind(t *testing.T) {
+	for name, want := range map[string]struct {
+		state  State
+		causes []Cause
+		hosts  string
+	}{
+		"a host loses its power and comes back":             {Over, []Cause{Lost}, "cp-2"},
+		"an incident that is under way":                     {UnderWay, []Cause{Gone}, "cp-2"},
+		"the journal of the lost host is not here":          {Over, []Cause{Gone}, "cp-2"},
+		"the journal of the survivor is not here":           {Over, []Cause{Rebooted}, "cp-2"},
+		"clocks that are minutes apart":                     {Over, []Cause{Lost}, "cp-2"},
+		"a clock that is set after a boot":                  {Over, []Cause{Lost}, "cp-2"},
+		"the network between the hosts is cut":              {Over, []Cause{Cut}, "cp-2"},
+		"of two that switch each other off the second wins": {UnderWay, []Cause{Cut}, "cp-1"},
+		"a network that is away for a moment":               {Over, []Cause{Cut}, "cp-2"},
+		"a planned reboot":                                  {Over, []Cause{Planned}, "cp-2"},
+		"both are shut down in order and start again":       {Over, []Cause{Planned}, "cp-1 cp-2"},
+		"mains that are away for both":                      {Over, []Cause{Started}, "cp-1 cp-2"},
+		"standby and back":                                  {Over, []Cause{Planned}, "cp-2"},
+		"a BMC that is mute, and a person":                  {UnderWay, []Cause{Gone}, "cp-2"},
+		"the survivor booted alone and waits for a person":  {Waiting, []Cause{Gone, Rebooted}, "cp-2"},
+		"the survivor fails before the other is a voter":    {Over, []Cause{Lost, Lost}, "cp-2"},
+		"a host that boots in a circle":                     {UnderWay, []Cause{Lost}, "cp-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Assemble(named(t, name))
+			if len(got) != 1 {
+				t.Fatalf("%d incidents: %v", len(got), titles(got))
+			}
+			var causes []Cause
+			for _, f := range got[0].Failures {
+				causes = append(causes, f.Cause)
+			}
+			if hosts := strings.Join(got[0].Failures[0].Hosts, " "); got[0].State != want.state || !slices.Equal(causes, want.causes) || hosts != want.hosts {
+				t.Errorf("%s, %v of %s, want %s, %v of %s", got[0].State, causes, hosts, want.state, want.causes, want.hosts)
+			}
+		})
+	}
+	if len(scenarios) < 17 {
+		t.Errorf("%d scenarios", len(scenarios))
+	}
+}
+
+func titles(list []Incident) []string {
+	var out []string
+	for _, i := range list {
+		out = append(out, i.Title)
+	}
+	return out
+}
+
+func TestEveryPhaseHasItsTime(t *testing.T) {
+	f := Assemble(named(t, "a host loses its power and comes back"))[0].Failures[0]
+	for phase, want := range map[Phase]float64{
+		PhaseLost: 0, PhaseFenced: 1.3, PhaseDecided: 1.4, PhaseEtcd: 1.5, PhaseAPI: 2.2, PhaseVIP: 0.1, PhasePods: 7.7, PhaseBack: 25.2, PhaseVoters: 28.9,
+	} {
+		m := f.Moment(phase)
+		if d := m.After - time.Duration(want*float64(time.Second)); m.At.IsZero() || d.Abs() > 10*time.Millisecond {
+			t.Errorf("%s: %v after the failure, want %vs (%s)", phase, m.After, want, m.Words)
+		}
+	}
+}
+
+// TestClocksThatAreApartChangeNoTime holds the times of a scenario against those
+// of the same one with right clocks.
+func TestClocksThatAreApartChangeNoTime(t *testing.T) {
+	right := Assemble(named(t, "a host loses its power and comes back"))[0]
+	for _, name := range []string{"clocks that are minutes apart", "a clock that is set after a boot"} {
+		i := Assemble(named(t, name))[0]
+		for n, m := range i.Failures[0].Moments {
+			if d := m.At.Sub(right.Failures[0].Moments[n].At).Abs(); d > 20*time.Millisecond {
+				t.Errorf("%s: %s is %s off", name, m.Phase, d)
+			}
+		}
+		if len(i.Notes) == 0 || !strings.Contains(i.Notes[0], "clock of cp-2 was") {
+			t.Errorf("%s: it is not said: %q", name, i.Notes)
+		}
+	}
+	if len(right.Notes) != 0 {
+		t.Errorf("clocks that agree: %q", right.Notes)
+	}
+}
+
+// TestAHostBootsAfterItsFenceWhateverItsClockSays has no membership in common
+// by which clocks could be compared.
+func TestAHostBootsAfterItsFenceWhateverItsClockSays(t *testing.T) {
+	text := strings.ReplaceAll(paired, "ring 10", "ring 0") + takeOver + "20 cp-2 clock -2m\n20 cp-2 boots\n"
+	i := Assemble(scenario(t, text))[0]
+	fenced, booted := -1, -1
+	for n, r := range i.Records {
+		switch r.Kind {
+		case Fenced:
+			fenced = n
+		case Booted:
+			booted = n
+		default:
+		}
+	}
+	if fenced < 0 || booted < fenced || i.Failures[0].Cause != Lost {
+		t.Errorf("fenced at %d, booted at %d, %s", fenced, booted, i.Failures[0].Cause)
+	}
+	if notes := strings.Join(i.Notes, "\n"); !strings.Contains(notes, "or more behind") || !strings.Contains(notes, "nothing tells how far") {
+		t.Errorf("notes %q", i.Notes)
+	}
+}
+
+func TestAnInstallationIsNoIncident(t *testing.T) {
+	text := `
+-50 cp-1 boots
+-49 cp-2 boots
+-30 cp-1 etcd membership: [cp-1], ring 4, quorate false
+-29 cp-1 etcd membership: [cp-1 cp-2], ring 8, quorate true
+-29 cp-2 etcd membership: [cp-1 cp-2], ring 8, quorate true
+-25 cp-1 etcd Pacemaker wants etcd started
+-24 cp-1 etcd equal.adopt: write-record (no record exists yet, and both copies are whole)
+-24 cp-1 etcd record 1: voter, member a1 (equal.adopt: no record exists yet)
+-23 cp-1 etcd record 2: pair, member a1 (equal.pair-first: both are marked voters)
+-23 cp-2 etcd record 2: pair, member b2 (equal.pair-first: both are marked voters)
+`
+	if got := Assemble(scenario(t, text)); len(got) != 0 {
+		t.Errorf("%v", titles(got))
+	}
+}
+
+func TestTheOrderInWhichRecordsComeDoesNotMatter(t *testing.T) {
+	for _, s := range scenarios {
+		records := scenario(t, s.text)
+		want := Assemble(records)
+		mixed := append(slices.Clone(records), records...) // and each is read twice
+		rand.New(rand.NewSource(1)).Shuffle(len(mixed), func(a, b int) { mixed[a], mixed[b] = mixed[b], mixed[a] })
+		got := Assemble(mixed)
+		for n := range min(len(got), len(want)) {
+			if got[n].ID != want[n].ID || got[n].Title != want[n].Title || !reflect.DeepEqual(got[n].Failures, want[n].Failures) {
+				t.Errorf("%s: %s, in order %s", s.name, got[n].Title, want[n].Title)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: %v, in order %v", s.name, titles(got), titles(want))
+		}
+	}
+}
+
+// TestWhatIsCutOffAnywhereIsStillReported reads each scenario as far as each of
+// its records: that is what is known while it happens.
+func TestWhatIsCutOffAnywhereIsStillReported(t *testing.T) {
+	for _, s := range scenarios {
+		records := scenario(t, s.text)
+		for n := range records {
+			for _, i := range Assemble(records[:n]) {
+				if i.Title == "" || i.ID == "" || len(i.Failures) == 0 || i.Words() == "" || Teller(i) == "" {
+					t.Fatalf("%s after %d records: %+v", s.name, n, i)
+				}
+				for _, name := range i.Journals {
+					if got := known(records[:n], name); i.State == Over && got != state.EtcdPair && got != "" {
+						t.Errorf("%s after %d records: over while %s is %s", s.name, n, name, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestATextKeepsToThePage(t *testing.T) {
+	for _, s := range scenarios {
+		for _, i := range Assemble(scenario(t, s.text)) {
+			for line := range strings.Lines(i.Words()) {
+				if len(line) > textWidth+1 || strings.Contains(line, "\x1b") {
+					t.Errorf("%s: %q", s.name, line)
+				}
+			}
+		}
+	}
+}
+
+func TestAReportIsReadBackAsItWasWritten(t *testing.T) {
+	for _, s := range scenarios {
+		for _, i := range Assemble(scenario(t, s.text)) {
+			b, err := json.Marshal(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var back Incident
+			if err := json.Unmarshal(b, &back); err != nil || back.Words() != i.Words() {
+				t.Errorf("%s: %v", s.name, err)
+			}
+		}
+	}
+}
+
+// TestTwoHostsComeToOneReportUnderOneName joins what each host assembles alone,
+// and what both know together, in every order.
+func TestTwoHostsComeToOneReportUnderOneName(t *testing.T) {
+	for _, s := range scenarios {
+		records := scenario(t, s.text)
+		if s.name == "both are shut down in order and start again" {
+			continue // apart, each host's own stop is all that it knows
+		}
+		var own [2][]Record
+		for _, r := range records {
+			own[map[string]int{"cp-1": 0, "cp-2": 1}[r.Host]] = append(own[map[string]int{"cp-1": 0, "cp-2": 1}[r.Host]], r)
+		}
+		a, b, both := Assemble(own[0]), Assemble(own[1]), Assemble(records)
+		first := Merge(a, b, both)
+		for _, other := range [][]Incident{Merge(b, both, a), Merge(both, a, b), Merge(first, both), Merge(first, a)} {
+			if len(other) != len(first) || len(first) != len(both) || other[0].ID != first[0].ID || other[0].Title != first[0].Title {
+				t.Errorf("%s: %v, or %v", s.name, titles(first), titles(other))
+			}
+		}
+		if first[0].Title != both[0].Title {
+			t.Errorf("%s: kept %q, not %q", s.name, first[0].Title, both[0].Title)
+		}
+	}
+}
+
+func TestOneHostTellsTheAPI(t *testing.T) {
+	for name, want := range map[string]string{
+		"a host loses its power and comes back":             "cp-1",
+		"the journal of the survivor is not here":           "cp-2",
+		"a network that is away for a moment":               "cp-1",
+		"a planned reboot":                                  "cp-1",
+		"mains that are away for both":                      "cp-1",
+		"of two that switch each other off the second wins": "cp-2",
+	} {
+		if got := Teller(Assemble(named(t, name))[0]); got != want {
+			t.Errorf("%s: %s tells, want %s", name, got, want)
+		}
+	}
+}
+
+func TestAnIncidentIsToldOnceItIsOverAndBeforeOnlyWhereItLasts(t *testing.T) {
+	over := Assemble(named(t, "a host loses its power and comes back"))[0]
+	open := Assemble(named(t, "an incident that is under way"))[0]
+	for name, c := range map[string]struct {
+		i    Incident
+		now  time.Duration
+		want string
+	}{
+		"over":                         {over, time.Minute, ReasonOver},
+		"over for days":                {over, 50 * time.Hour, ""},
+		"only begun":                   {open, time.Minute, ""},
+		"begun a while ago":            {open, 10 * time.Minute, ReasonUnderWay},
+		"begun days ago, and not over": {open, 50 * time.Hour, ReasonUnderWay},
+	} {
+		e, ok := Told(c.i, began.Add(c.now))
+		if e.Reason != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if ok && (e.Name != strings.ToLower(e.Name) || len(e.Name) > 250 || !strings.Contains(e.Message, "holdfast incidents show")) {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+// TestTheLinesThatAreReadAreThoseThatAreWritten holds the readers against the
+// sources of the programs that write the journals.
+func TestTheLinesThatAreReadAreThoseThatAreWritten(t *testing.T) {
+	for path, formats := range map[string][]string{
+		"agent/etcd/keeper.go":                {`"%s: %s (%s)", v.Rule, v.Action, v.Reason`, `"Pacemaker wants etcd %s", wish`, `"%s: it is ended, and restarted with the same data"`},
+		"agent/etcd/watch.go":                 {`"membership: %s", membershipText(m)`, `"%v, ring %x, quorate %t"`, `return "unknown"`},
+		"act/act.go":                          {`"record %d: %s, member %s (%s: %s)"`, `"asks Pacemaker to fence %s"`},
+		"agent/controlplane/taint_loop.go":    {`"taint %s of node %s: %s, %s"`},
+		"decide/outofservice/outofservice.go": {`Action = "add"`, `Action = "remove"`},
+	} {
+		source, err := os.ReadFile(filepath.Join("../..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range formats {
+			if !strings.Contains(string(source), f) {
+				t.Errorf("%s does not write %s any more", path, f)
+			}
+		}
+	}
+}
+
+func TestEveryRuleOfTheProtocolIsRead(t *testing.T) {
+	rules := map[string]bool{}
+	for _, rule := range etcdmember.Rules() {
+		rules[rule.ID] = true
+		line := fmt.Sprintf("%s: %s (%s)", rule.ID, rule.Action, rule.Why)
+		r, ok := FromJournal("cp-1", Line{Unit: etcdUnit, Message: line})
+		if !ok || r.Kind != Decides || r.Rule != rule.ID || r.Action != rule.Action || r.Why != rule.Why {
+			t.Errorf("%q is read as %+v", line, r)
+		}
+	}
+	for _, id := range []string{"equal.idle", "gone.sole-alone", "equal.peer-departs"} {
+		if !rules[id] {
+			t.Errorf("the protocol has no rule %s any more", id)
+		}
+	}
+}
+
+func TestWhatTellsNothingIsNoRecord(t *testing.T) {
+	for _, line := range []Line{
+		{Unit: etcdUnit, Message: "tell the peer: signal: killed"},
+		{Unit: etcdUnit, Message: "gone.unproved: run crm_attribute: exit status 1"},
+		{Unit: etcdUnit, Message: "membership: [cp-1], ring xyz, quorate true"},
+		{Unit: etcdUnit, Message: ""},
+		{Unit: agentUnit, Message: "membership: [cp-1], ring 1, quorate true"},
+		{Unit: "kubelet.service", Message: "Pacemaker wants etcd stopped"},
+	} {
+		if r, ok := FromJournal("cp-1", line); ok {
+			t.Errorf("%q is read as %+v", line.Message, r)
+		}
+	}
+}
+
+func TestTheNewestRecordsKeepWhatAHostWasBefore(t *testing.T) {
+	records := named(t, "a host loses its power and comes back")
+	got := Newest(records, 10)
+	if len(got) > 10 || got[0].Kind != Recorded || got[len(got)-1].Key() != records[len(records)-1].Key() {
+		t.Errorf("%d records, the first is %+v", len(got), got[0])
+	}
+	if len(Newest(records[:5], 10)) != 5 {
+		t.Error("few records are all kept")
+	}
+}
+
+func TestALongStoryIsShortenedInTheMiddle(t *testing.T) {
+	i := Assemble(scenario(t, paired+takeOver+circle(200)))[0]
+	if len(i.Timeline) != maxTimeline+1 && len(i.Timeline) != maxTimeline || len(i.Records) != maxRecords {
+		t.Errorf("%d lines, %d records", len(i.Timeline), len(i.Records))
+	}
+}
+
+func FuzzFromJournal(f *testing.F) {
+	for line := range strings.Lines(paired + takeOver + comesBack) {
+		if fields := strings.SplitN(line, " ", 4); len(fields) == 4 {
+			f.Add(strings.TrimSpace(fields[3]), int64(5))
+		}
+	}
+	f.Fuzz(func(t *testing.T, message string, up int64) {
+		r, ok := FromJournal("cp-1", Line{Unit: etcdUnit, Message: message, At: began, Up: time.Duration(up)})
+		if ok {
+			for _, i := range Assemble(append(scenario(t, paired), r)) {
+				_ = i.Words()
+			}
+		}
+	})
+}

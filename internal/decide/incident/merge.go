@@ -1,0 +1,111 @@
+package incident
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Merge joins lists of incidents, as two hosts assembled them at different
+// times. Those that share a record are one incident: that report stays which
+// knows more, under the least of their names, so that a name once told stays.
+func Merge(lists ...[]Incident) []Incident {
+	var out []Incident
+	for _, list := range lists {
+		for _, i := range list {
+			out = join(out, i)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Incident) int {
+		if c := a.Start.Compare(b.Start); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return out
+}
+
+// join adds an incident to a list, in place of all that are the same.
+func join(list []Incident, i Incident) []Incident {
+	keys := map[string]bool{}
+	for _, r := range i.Records {
+		keys[r.Key()] = true
+	}
+	kept := list[:0:0]
+	for _, other := range list {
+		if other.ID != i.ID && !slices.ContainsFunc(other.Records, func(r Record) bool { return keys[r.Key()] }) {
+			kept = append(kept, other)
+			continue
+		}
+		id := min(i.ID, other.ID)
+		if knowsMore(other, i) {
+			i = other
+		}
+		i.ID = id
+	}
+	return append(kept, i)
+}
+
+// knowsMore reports whether a report is to be kept before another one of the
+// same incident.
+func knowsMore(a, b Incident) bool {
+	switch {
+	case len(a.Journals) != len(b.Journals):
+		return len(a.Journals) > len(b.Journals)
+	case (a.State == Over) != (b.State == Over):
+		return a.State == Over
+	}
+	return len(a.Records) > len(b.Records)
+}
+
+// Teller is the host that tells the API of an incident: the one that went on,
+// if anything is known from it; else the first by name that did not start anew
+// meanwhile; else the first. Each host comes to the same answer.
+func Teller(i Incident) string {
+	if by := i.Failures[len(i.Failures)-1].By; slices.Contains(i.Journals, by) {
+		return by
+	}
+	for _, name := range i.Journals {
+		if !slices.ContainsFunc(i.Records, func(r Record) bool { return r.Host == name && r.Kind == Booted }) {
+			return name
+		}
+	}
+	return i.Journals[0]
+}
+
+// Event is what the API is told of an incident.
+type Event struct {
+	// Name is the same whoever tells it, and however often.
+	Name            string
+	Warning         bool
+	Reason, Message string
+	At              time.Time
+}
+
+// Reasons of events.
+const (
+	ReasonUnderWay = "HoldfastIncidentUnderWay"
+	ReasonOver     = "HoldfastIncident"
+)
+
+const (
+	// soon is how long an incident may last before the API is told that it does:
+	// most are over before that, and are told once.
+	soon = 2 * time.Minute
+	// late is from when on an incident is not told any more.
+	late = 24 * time.Hour
+)
+
+// Told is the event of an incident as it is now, false where there is nothing
+// to be told.
+func Told(i Incident, now time.Time) (Event, bool) {
+	e := Event{Name: "holdfast-incident." + strings.ToLower(i.ID), Reason: ReasonOver, At: i.End, Message: i.Title + ". " + i.summary()}
+	switch {
+	case i.State == Over && now.Sub(i.End) > late, i.State != Over && now.Sub(i.Start) < soon:
+		return Event{}, false
+	case i.State != Over:
+		e.Name, e.Reason, e.Warning, e.At = e.Name+".under-way", ReasonUnderWay, true, i.Start
+	}
+	e.Message += " The whole report: holdfast incidents show " + i.ID
+	return e, true
+}

@@ -1,0 +1,295 @@
+package incident
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// began is the moment 0 of a scenario.
+var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+
+// play makes the records of a scenario. Each line is the true time in seconds,
+// a host, and what it notes: a line of the journal of podman-etcd or
+// holdfast-agent as those write it, or a word for what is noted elsewhere.
+//
+// There are no recordings of journals to be had here: the lines are those that
+// the programs write (TestTheLinesThatAreReadAreThoseThatAreWritten).
+type play struct {
+	t       *testing.T
+	boots   map[string]int
+	up      map[string]float64 // when the present boot began
+	ahead   map[string]time.Duration
+	records []Record
+}
+
+func scenario(t *testing.T, text string) []Record {
+	t.Helper()
+	p := &play{t: t, boots: map[string]int{}, up: map[string]float64{}, ahead: map[string]time.Duration{}}
+	for _, h := range []string{"cp-1", "cp-2"} {
+		p.up[h] = -3600
+	}
+	for line := range strings.Lines(text) {
+		if fields := strings.SplitN(strings.TrimSpace(line), " ", 3); len(fields) == 3 {
+			p.line(fields[0], fields[1], fields[2])
+		}
+	}
+	return p.records
+}
+
+// paired is how two hosts begin that are whole.
+const paired = `
+-3500 cp-1 etcd membership: [cp-1 cp-2], ring 10, quorate true
+-3500 cp-2 etcd membership: [cp-1 cp-2], ring 10, quorate true
+-3490 cp-1 etcd record 4: pair, member a1 (equal.pair-first: both are marked voters)
+-3490 cp-2 etcd record 4: pair, member b2 (equal.pair-first: both are marked voters)
+-3480 cp-1 etcd equal.idle: idle (all is as it should be)
+-3480 cp-2 etcd equal.idle: idle (all is as it should be)
+-3400 cp-2 holds 10.0.0.5
+-3400 cp-1 holds none
+`
+
+func (p *play) line(at, host, what string) {
+	p.t.Helper()
+	seconds, err := strconv.ParseFloat(at, 64)
+	if err != nil {
+		p.t.Fatalf("%q: %v", at, err)
+	}
+	word, rest, _ := strings.Cut(what, " ")
+	if word == "clock" {
+		if p.ahead[host], err = time.ParseDuration(rest); err != nil {
+			p.t.Fatal(err)
+		}
+		return
+	}
+	if word == "boots" {
+		p.boots[host]++
+		p.up[host] = seconds - 0.001
+	}
+	r := Record{
+		Host: host, Boot: fmt.Sprintf("%s-boot-%d", host, p.boots[host]), From: "test",
+		At: began.Add(time.Duration(seconds * 1e9)).Add(p.ahead[host]), Up: time.Duration((seconds - p.up[host]) * 1e9),
+	}
+	p.records = append(p.records, p.fill(r, word, rest))
+}
+
+func (p *play) fill(r Record, word, rest string) Record {
+	p.t.Helper()
+	words := strings.Fields(rest)
+	switch word {
+	case "etcd", "agent":
+		unit := etcdUnit
+		if word == "agent" {
+			unit = agentUnit
+		}
+		got, ok := FromJournal(r.Host, Line{Unit: unit, Message: rest, Boot: r.Boot, At: r.At, Up: r.Up})
+		if !ok {
+			p.t.Fatalf("not understood: %q", rest)
+		}
+		return got
+	case "boots":
+		r.Kind = Booted
+	case "off", "not-off": // as in the history of fences, which names no boot
+		r.Kind, r.OK, r.Target, r.Took, r.Boot, r.Up = Fenced, word == "off", words[0], 1200*time.Millisecond, "", 0
+		r.Why = "the BMC says Off"
+		if !r.OK {
+			r.Why = "the BMC does not answer"
+		}
+	case "holds":
+		r.Kind = Holds
+		if rest != "none" {
+			r.VIPs = words
+		}
+	case "api":
+		r.Kind, r.OK = API, rest == "ready"
+	case "pods":
+		r.Kind, r.Target, r.Count = Pods, words[0], 7
+	case "person", "person-forces":
+		r.Kind, r.Who, r.Target, r.Why, r.OK = Confirmed, words[0], words[1], strings.Join(words[2:], " "), word == "person-forces"
+	default:
+		p.t.Fatalf("unknown word %q", word)
+	}
+	return r
+}
+
+// The parts of scenarios: cp-2 is lost at 0.
+const (
+	takeOver = `
+1.8 cp-1 etcd membership: [cp-1], ring 14, quorate true
+1.8 cp-1 etcd gone.unproved: wait (the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off)
+1.9 cp-1 holds 10.0.0.5
+2.0 cp-1 api not-ready
+3.1 cp-1 off cp-2
+3.2 cp-1 etcd take-over.announce: write-record (the peer cannot act: the take-over is recorded before it begins)
+3.2 cp-1 etcd record 5: taking-over, member a1 (take-over.announce: the peer cannot act: the take-over is recorded before it begins)
+3.22 cp-1 etcd take-over.stand-in: start-stand-in (a stand-in casts the peer's vote)
+3.3 cp-1 etcd record 6: sole, member a1 (take-over.sole: the removal is committed: this host is the only voter)
+3.4 cp-1 etcd gone.sole-alone: idle (goes on alone: one more failure loses data until the peer is back)
+3.6 cp-1 agent taint node.kubernetes.io/out-of-service of node cp-2: add, the host was fenced
+4.0 cp-1 api ready
+9.5 cp-1 pods cp-2
+`
+	comesBack = `
+20 cp-2 boots
+25 cp-2 etcd membership: [cp-2], ring 8, quorate false
+25.1 cp-2 etcd alone.wait: ask-human (the peer may have gone on without this host: it waits to see the peer, and only a person can decide otherwise)
+27 cp-1 etcd membership: [cp-1 cp-2], ring 18, quorate true
+27 cp-2 etcd membership: [cp-1 cp-2], ring 18, quorate true
+28 cp-2 etcd Pacemaker wants etcd started
+28.1 cp-2 etcd follow.give-up: write-record (gives its copy up)
+28.2 cp-2 etcd record 5: none, member 0 (follow.give-up: gives its copy up)
+28.3 cp-2 etcd follow.empty: empty-copy (the old copy is saved and emptied)
+28.5 cp-1 etcd lead.add: add-learner (the peer is added as a learner)
+28.6 cp-2 etcd record 6: learner, member c3 (follow.accept: joins)
+30 cp-1 etcd lead.promote: promote (the learner holds nearly everything)
+30.2 cp-2 etcd record 7: voter, member c3 (follow.promoted: a voter)
+30.5 cp-1 etcd record 7: pair, member a1 (lead.pair: the peer holds everything)
+30.7 cp-2 etcd record 8: pair, member c3 (equal.pair: this host holds everything)
+30.8 cp-1 etcd equal.idle: idle (all is as it should be)
+30.8 cp-2 etcd equal.idle: idle (all is as it should be)
+33 cp-1 agent taint node.kubernetes.io/out-of-service of node cp-2: remove, the node is back: it is Ready again since its fence
+40 cp-2 holds 10.0.0.5
+40 cp-1 holds none
+`
+)
+
+// scenarios are the incidents of the golden file, by name.
+var scenarios = []struct{ name, text string }{
+	{"a host loses its power and comes back", paired + takeOver + comesBack},
+	{"an incident that is under way", paired + takeOver},
+	{"the journal of the lost host is not here", only("cp-1", paired+takeOver+comesBack)},
+	{"the journal of the survivor is not here", only("cp-2", paired+takeOver+comesBack)},
+	{"clocks that are minutes apart", "0 cp-2 clock 3m20s" + paired + takeOver + comesBack},
+	{"a clock that is set after a boot", paired + takeOver + strings.Replace(comesBack, "20 cp-2 boots\n", "20 cp-2 clock -1h\n20 cp-2 boots\n", 1) + "41 cp-2 clock 0s\n42 cp-2 api ready\n"},
+	{"the network between the hosts is cut", paired + strings.Replace(takeOver, "3.1 cp-1 off", `1.805 cp-2 etcd membership: [cp-2], ring 14, quorate true
+1.81 cp-2 etcd gone.unproved: wait (the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off)
+3.1 cp-1 off`, 1) + comesBack},
+	{"of two that switch each other off the second wins", `
+0 cp-1 clock 0s` + paired + `
+1.8 cp-1 etcd membership: [cp-1], ring 14, quorate true
+1.805 cp-2 etcd membership: [cp-2], ring 14, quorate true
+3.5 cp-2 off cp-1
+3.6 cp-2 etcd record 5: taking-over, member b2 (take-over.announce: the peer cannot act)
+3.7 cp-2 etcd record 6: sole, member b2 (take-over.sole: the removal is committed)
+`},
+	{"a network that is away for a moment", paired + `
+10 cp-1 etcd membership: [cp-1], ring 14, quorate true
+10.003 cp-2 etcd membership: [cp-2], ring 14, quorate true
+11.2 cp-1 etcd membership: [cp-1 cp-2], ring 18, quorate true
+11.203 cp-2 etcd membership: [cp-1 cp-2], ring 18, quorate true
+11.3 cp-1 etcd equal.idle: idle (all is as it should be)
+`},
+	{"a planned reboot", paired + `
+0 cp-2 etcd Pacemaker wants etcd stopped
+2.1 cp-2 etcd record 5: departing, member b2 (leave.depart: this host leaves, the peer stays)
+2.2 cp-1 etcd record 5: sole, member a1 (equal.peer-departs: the peer leaves)
+2.5 cp-2 etcd record 6: departing, member b2 (leave.yield: gives its copy up, which is proof enough for the peer to go on without a fence)
+4 cp-1 holds 10.0.0.5
+6 cp-1 etcd membership: [cp-1], ring 14, quorate true
+6.1 cp-1 etcd gone.sole-alone: idle (goes on alone: one more failure loses data until the peer is back)
+` + comesBack},
+	{"both are shut down in order and start again", paired + `
+0 cp-2 etcd Pacemaker wants etcd stopped
+0.5 cp-1 etcd Pacemaker wants etcd stopped
+3 cp-2 etcd leave.stop: stop (stops with its copy and its record as they are: nobody leaves when both stop, and a survivor never leaves)
+5 cp-1 etcd membership: [cp-1], ring 14, quorate true
+3600 cp-1 boots
+3605 cp-2 boots
+3610 cp-1 etcd membership: [cp-1 cp-2], ring 18, quorate true
+3610 cp-2 etcd membership: [cp-1 cp-2], ring 18, quorate true
+3612 cp-1 etcd Pacemaker wants etcd started
+3612 cp-2 etcd Pacemaker wants etcd started
+3613 cp-1 etcd equal.start: start (our copy lists us)
+3615 cp-1 etcd equal.idle: idle (all is as it should be)
+3615 cp-2 etcd equal.idle: idle (all is as it should be)
+`},
+	{"mains that are away for both", paired + `
+300 cp-1 boots
+301 cp-2 boots
+310 cp-1 etcd membership: [cp-1 cp-2], ring 18, quorate true
+310 cp-2 etcd membership: [cp-1 cp-2], ring 18, quorate true
+312 cp-1 etcd equal.start: start (our copy lists us)
+315 cp-1 etcd equal.idle: idle (all is as it should be)
+315.1 cp-2 etcd equal.idle: idle (all is as it should be)
+`},
+	{"standby and back", paired + `
+0 cp-2 etcd Pacemaker wants etcd stopped
+2.1 cp-2 etcd record 5: departing, member b2 (leave.depart: this host leaves, the peer stays)
+2.2 cp-1 etcd record 5: sole, member a1 (equal.peer-departs: the peer leaves)
+600 cp-2 etcd Pacemaker wants etcd started
+600.2 cp-2 etcd record 6: none, member 0 (follow.give-up: gives its copy up)
+602 cp-2 etcd record 7: learner, member c3 (follow.accept: joins)
+604 cp-2 etcd record 8: voter, member c3 (follow.promoted: a voter)
+604.5 cp-1 etcd record 6: pair, member a1 (lead.pair: the peer holds everything)
+604.7 cp-2 etcd record 9: pair, member c3 (equal.pair: this host holds everything)
+604.9 cp-2 etcd equal.idle: idle (all is as it should be)
+`},
+	{"a BMC that is mute, and a person", paired + `
+1.8 cp-1 etcd membership: [cp-1], ring 14, quorate true
+1.8 cp-1 etcd gone.unproved: wait (the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off)
+61.8 cp-1 not-off cp-2
+125 cp-1 not-off cp-2
+400 cp-1 person ops@example.com cp-2 the rack has no mains, I stand before it
+400.4 cp-1 etcd record 5: taking-over, member a1 (take-over.announce: the peer cannot act: the take-over is recorded before it begins)
+400.6 cp-1 etcd record 6: sole, member a1 (take-over.sole: the removal is committed: this host is the only voter)
+`},
+	{"the survivor booted alone and waits for a person", paired + takeOver + `
+60 cp-1 boots
+66 cp-1 etcd membership: [cp-1], ring 1c, quorate false
+66.1 cp-1 etcd alone.unproved: ask-human (this host was the survivor, but its peer is not known to be off; it waits to see the peer)
+`},
+	{"the survivor fails before the other is a voter", paired + takeOver + `
+20 cp-2 boots
+27 cp-1 etcd membership: [cp-1 cp-2], ring 18, quorate true
+27 cp-2 etcd membership: [cp-1 cp-2], ring 18, quorate true
+28.2 cp-2 etcd record 5: none, member 0 (follow.give-up: gives its copy up)
+28.6 cp-2 etcd record 6: learner, member c3 (follow.accept: joins)
+31.8 cp-2 etcd membership: [cp-2], ring 1c, quorate true
+33.0 cp-2 off cp-1
+33.1 cp-2 etcd gone.not-eligible: ask-human (this copy may lack acknowledged writes, so it never goes on alone)
+60 cp-1 boots
+66 cp-1 etcd membership: [cp-1 cp-2], ring 20, quorate true
+66 cp-2 etcd membership: [cp-1 cp-2], ring 20, quorate true
+67 cp-1 etcd lead.start: start (our copy is whole)
+67.5 cp-2 etcd follow.catch-up: wait (catches up)
+70.2 cp-2 etcd record 7: voter, member c3 (follow.promoted: a voter)
+70.5 cp-1 etcd record 7: pair, member a1 (lead.pair: the peer holds everything)
+70.7 cp-2 etcd record 8: pair, member c3 (equal.pair: this host holds everything)
+70.8 cp-1 etcd equal.idle: idle (all is as it should be)
+70.8 cp-2 etcd equal.idle: idle (all is as it should be)
+`},
+	{"a host that boots in a circle", paired + takeOver + circle(4)},
+}
+
+// only keeps the lines of one host.
+func only(host, text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[1] == host {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+func circle(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, "%d cp-2 boots\n%d cp-2 etcd membership: [cp-2], ring %x, quorate false\n", 60+60*i, 65+60*i, 0x40+4*i)
+	}
+	return out.String()
+}
+
+func known(records []Record, host string) state.EtcdState {
+	var out state.EtcdState
+	for _, r := range records {
+		if r.Host == host && r.Kind == Recorded {
+			out = r.State
+		}
+	}
+	return out
+}

@@ -1,0 +1,332 @@
+package incident
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// textWidth is what a report keeps to.
+const textWidth = 100
+
+// maxTimeline bounds the story of one incident: a host that boots in a circle
+// has a long one.
+const maxTimeline = 80
+
+func length(d time.Duration) string {
+	if d < 10*time.Second {
+		d = d.Round(100 * time.Millisecond)
+	}
+	return explain.Ago(d)
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "a host"
+	}
+	return strings.Join(names, " and ")
+}
+
+func times(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// title is an incident in one line.
+func title(i Incident) string {
+	f := i.Failures[0]
+	words := f.began()
+	if len(i.Failures) > 1 {
+		words += "; before that was over, " + i.Failures[1].began()
+		if n := len(i.Failures) - 2; n > 0 {
+			words += fmt.Sprintf(" (and %d more)", n)
+		}
+	}
+	switch i.State {
+	case Over:
+		words += ": over after " + length(i.Long())
+	case Waiting:
+		words += ": waits for a person"
+	case UnderWay:
+		words += ": not over"
+	}
+	if len(i.People) > 0 {
+		words += ", by the word of " + list(i.People)
+	}
+	return words
+}
+
+// began is how a failure began, as part of a sentence.
+func (f Failure) began() string {
+	who := list(f.Hosts)
+	switch f.Cause {
+	case Planned:
+		return who + " stopped in order"
+	case Lost:
+		return who + " stopped without a word"
+	case Cut:
+		return f.cut()
+	case Gone:
+		return who + " was lost"
+	case Rebooted:
+		return who + " restarted"
+	case Started:
+		return who + " started after both had been off"
+	case Trouble:
+	}
+	return "etcd did not go on"
+}
+
+func (f Failure) cut() string {
+	m := f.Moment(PhaseFenced)
+	if !m.At.IsZero() {
+		return fmt.Sprintf("%s and %s lost sight of each other, and %s was switched off", f.By, list(f.Hosts), list(f.Hosts))
+	}
+	return fmt.Sprintf("%s and %s lost sight of each other", f.By, list(f.Hosts))
+}
+
+// Moment is that of a phase; one that was not seen has no words.
+func (f Failure) Moment(p Phase) Moment {
+	i := slices.IndexFunc(f.Moments, func(m Moment) bool { return m.Phase == p })
+	if i < 0 {
+		return Moment{}
+	}
+	return f.Moments[i]
+}
+
+// Words is the report for a person.
+func (i Incident) Words() string {
+	p := &page{}
+	p.wrap("", i.Title)
+	p.line("%s   %s to %s", i.ID, day(i.Start), i.until())
+	p.line("")
+	p.wrap("", i.summary())
+	for n, f := range i.Failures {
+		p.line("")
+		if len(i.Failures) > 1 {
+			p.line("%d. %s", n+1, f.began())
+		}
+		p.moments(f)
+	}
+	p.notes(i.Notes)
+	p.story(i)
+	return p.String()
+}
+
+func (i Incident) until() string {
+	if i.End.IsZero() {
+		return "now"
+	}
+	return day(i.End)
+}
+
+// summary says what a person wants to know first: does it go on, did anybody
+// have to do anything, what is still missing.
+func (i Incident) summary() string {
+	var out []string
+	f := i.Failures[len(i.Failures)-1]
+	m := f.Moment(PhaseEtcd)
+	if !m.At.IsZero() && !f.Moment(PhaseDecided).At.IsZero() && f.Cause != Planned {
+		out = append(out, fmt.Sprintf("Writes were possible again %s after %s was lost.", length(m.After), list(f.Hosts)))
+	}
+	switch {
+	case len(i.People) > 0:
+		out = append(out, "A host went on by the word of "+list(i.People)+".")
+	case i.State == Over && len(i.Journals) > 1:
+		out = append(out, "Nobody had to do anything.")
+	case i.State == Over:
+		out = append(out, "As far as "+i.Journals[0]+" noted, nobody had to do anything.")
+	}
+	switch i.State {
+	case Over:
+		out = append(out, "Both hosts are whole again.")
+	case Waiting:
+		out = append(out, "It waits for a person now: sudo holdfast explain, on the host that is there.")
+	case UnderWay:
+		out = append(out, fmt.Sprintf("It is not over: until both are voters again, the loss of %s stops the cluster or loses data.", or(f.By, "either host")))
+	}
+	return strings.Join(out, " ")
+}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// page is a text that is being written.
+type page struct{ strings.Builder }
+
+func (p *page) line(format string, args ...any) {
+	p.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+// wrap writes a paragraph whose lines after the first are indented.
+func (p *page) wrap(indent, text string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > textWidth:
+			p.line("%s", line)
+			line = indent + word
+		default:
+			line += " " + word
+		}
+	}
+	p.line("%s", line)
+}
+
+func (p *page) moments(f Failure) {
+	for _, m := range f.Moments {
+		if m.At.IsZero() {
+			p.indented(fmt.Sprintf("  %-14s%-10s", "-", ""), m.Words)
+			continue
+		}
+		p.indented(fmt.Sprintf("  %-14s%-10s", clock(m.At), "+"+length(m.After)), m.Words)
+	}
+}
+
+// indented writes a label and a text that is wrapped beside it.
+func (p *page) indented(label, text string) {
+	rest := &page{}
+	width := len(label)
+	words := strings.Fields(text)
+	line := label
+	for n, word := range words {
+		if n > 0 && len(line)+1+len(word) > textWidth && len(line) > width {
+			rest.line("%s", line)
+			line = strings.Repeat(" ", width)
+		} else if n > 0 && len(line) > width {
+			line += " "
+		}
+		line += word
+	}
+	rest.line("%s", line)
+	p.WriteString(rest.String())
+}
+
+func (p *page) notes(notes []string) {
+	if len(notes) == 0 {
+		return
+	}
+	p.line("")
+	p.line("To know")
+	for _, n := range notes {
+		p.indented("  ", n)
+	}
+}
+
+func (p *page) story(i Incident) {
+	p.line("")
+	p.line("What was noted, by the clock of %s (%s)", i.Clock, "journals of "+list(i.Journals))
+	width := 0
+	for _, s := range i.Timeline {
+		width = max(width, len(s.Host))
+	}
+	for _, s := range i.Timeline {
+		p.indented(fmt.Sprintf("  %-14s%-*s  ", clock(s.At), width, s.Host), s.Text)
+	}
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+func day(t time.Time) string   { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// timeline is the story, from the first to the last, shortened in the middle.
+func timeline(events []event) []Step {
+	var out []Step
+	for _, e := range events {
+		if text := e.words(); text != "" {
+			out = append(out, Step{At: e.t, Host: e.Host, Text: text, From: e.From})
+		}
+	}
+	if n := len(out) - maxTimeline; n > 0 {
+		cut := Step{At: out[maxTimeline/2].At, Host: "...", Text: fmt.Sprintf("%d more lines", n+1), From: "here"}
+		rest := out[maxTimeline/2+n+1:]
+		out = append(append(slices.Clone(out[:maxTimeline/2]), cut), rest...)
+	}
+	return out
+}
+
+// words is a record as a line of the story, empty for what only counts.
+func (r Record) words() string {
+	switch r.Kind {
+	case Booted:
+		return "the host has started"
+	case Members:
+		return r.membership()
+	case Decides:
+		return r.decision()
+	case Recorded:
+		return fmt.Sprintf("etcd's record says %s: %s", r.State, or(r.Why, r.Rule))
+	case Wished:
+		return "Pacemaker wants etcd " + string(r.Wish)
+	case AsksFence:
+		return "Pacemaker is asked to fence " + r.Target
+	case Fenced:
+		if r.OK {
+			return fmt.Sprintf("%s is off: %s", r.Target, r.Why)
+		}
+		return fmt.Sprintf("%s could not be switched off: %s", r.Target, r.Why)
+	case Confirmed:
+		return fmt.Sprintf("%s confirmed that %s is off: %s", r.Who, r.Target, r.Why)
+	case Restarted:
+		return "etcd is restarted in place: " + r.Why
+	case Holds, API, Tainted, Untainted, Pods:
+		return r.seen()
+	}
+	return ""
+}
+
+// seen is what was seen of the cluster around etcd.
+func (r Record) seen() string {
+	switch r.Kind {
+	case Holds:
+		return "holds " + or(strings.Join(r.VIPs, " and "), "no virtual IP")
+	case API:
+		if r.OK {
+			return "its API server is ready"
+		}
+		return "its API server is not ready"
+	case Tainted:
+		return "tells the API that " + r.Target + " is out of service"
+	case Untainted:
+		return "tells the API that " + r.Target + " is in service again"
+	case Pods:
+		return times(r.Count, "pod") + " of " + r.Target + " run elsewhere"
+	default:
+		return ""
+	}
+}
+
+func (r Record) membership() string {
+	switch {
+	case len(r.Members) == 0:
+		return "Corosync does not say who is there"
+	case len(r.Members) == 1 && !r.Quorate:
+		return "sees nobody else and has no quorum"
+	case len(r.Members) == 1:
+		return "sees nobody else"
+	}
+	return "sees " + list(r.Members)
+}
+
+// decision is a rule that a person wants to see: what only passes is left out.
+func (r Record) decision() string {
+	switch {
+	case r.Action == state.EtcdAskHuman:
+		return "waits for its peer or a person: " + r.Why
+	case r.Action == state.EtcdWait && strings.HasPrefix(r.Rule, "gone."), r.Action == state.EtcdStart, r.Action == state.EtcdStop,
+		r.Action == state.EtcdStartStandIn, r.Action == state.EtcdEmpty, r.Action == state.EtcdGrantQuorum, r.Rule == "equal.idle":
+		return "etcd: " + r.Why
+	}
+	return ""
+}
