@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
+	operatorv1 "github.com/openshift/api/operator/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
@@ -30,25 +30,13 @@ func (c *Client) EtcdConditions(ctx context.Context) ([]handover.Condition, erro
 }
 
 func etcdConditions(data []byte) ([]handover.Condition, error) {
-	var object struct {
-		Status struct {
-			Conditions []struct {
-				Type               string    `json:"type"`
-				Status             string    `json:"status"`
-				Reason             string    `json:"reason"`
-				Message            string    `json:"message"`
-				LastTransitionTime time.Time `json:"lastTransitionTime"`
-			} `json:"conditions"`
-		} `json:"status"`
-	}
+	var object operatorv1.Etcd
 	if err := json.Unmarshal(data, &object); err != nil {
 		return nil, fmt.Errorf("read etcd's object: %w", err)
 	}
 	var out []handover.Condition
 	for _, c := range object.Status.Conditions {
-		out = append(out, handover.Condition{
-			Type: c.Type, Status: c.Status == "True", Reason: c.Reason, Message: c.Message, Changed: c.LastTransitionTime,
-		})
+		out = append(out, handover.Of(c))
 	}
 	return out, nil
 }

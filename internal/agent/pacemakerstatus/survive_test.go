@@ -21,7 +21,9 @@ func TestPacemakerMayBeInstalledLater(t *testing.T) {
 	t.Setenv("PATH", dir)
 	c := newCluster(t)
 	n := New(Options{Log: io.Discard, Now: time.Now})
-	n.api = func(ctx context.Context, do func(context.Context, api) error) error { return do(ctx, asHost{c.api, "cp-1"}) }
+	n.api = func(ctx context.Context, do func(context.Context, api) error) error {
+		return do(ctx, asHost{c.api, "cp-1"})
+	}
 	n.files = files{filepath.Join(dir, "live"), filepath.Join(dir, "kept")}
 	n.pubbed.moved = time.Now()
 	if _, err := n.step(t.Context(), "cp-1"); err != nil {

@@ -3,9 +3,7 @@ package pacemakerstatus
 import (
 	"context"
 
-	etcdv1 "github.com/openshift/api/etcd/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -16,9 +14,6 @@ const (
 	reasonFence   = "PacemakerFencingEvent"
 	reasonFailure = "PacemakerFailedResourceAction"
 )
-
-// maxNote is the API's limit on the text of an event, in bytes.
-const maxNote = 1000
 
 // tell makes an event of each fence and each failed action of late. Its name
 // follows from what happened, so that it is told once, whoever tells it, and
@@ -45,23 +40,11 @@ func (c *Collector) tell(ctx context.Context, in decide.Input) error {
 }
 
 func event(h decide.Happening, host string) *corev1.Event {
-	kind, reason := corev1.EventTypeNormal, reasonFailure
-	if h.Warning {
-		kind = corev1.EventTypeWarning
-	}
+	e := clusterhealth.Event{Name: clusterhealth.Name(h.Key), Warning: h.Warning, Reason: reasonFailure, Message: h.Text, At: h.At}
 	if h.Fence {
-		reason = reasonFence
+		e.Reason = reasonFence
 	}
-	text := h.Text
-	if len(text) > maxNote {
-		text = text[:maxNote] + " ..."
-	}
-	at := metav1.NewTime(h.At)
-	return &corev1.Event{
-		// Where the API wants events about what is in no namespace.
-		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: clusterhealth.Name(h.Key)},
-		InvolvedObject: corev1.ObjectReference{APIVersion: etcdv1.GroupVersion.String(), Kind: "PacemakerCluster", Name: "cluster"},
-		Type:           kind, Reason: reason, Message: text, FirstTimestamp: at, LastTimestamp: at, Count: 1,
-		Source: corev1.EventSource{Component: "holdfast-agent", Host: host}, ReportingController: "holdfast.io/agent", ReportingInstance: host,
-	}
+	o := e.Object("holdfast-agent", "holdfast.io/agent", host)
+	o.Source.Host = host
+	return o
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -21,6 +22,29 @@ type Event struct {
 	Warning         bool
 	Reason, Message string
 	At              time.Time
+}
+
+// maxNote is the API's limit on the text of an event, in bytes.
+const maxNote = 1000
+
+// Object is the event as the API takes it: told by a program, under a name of
+// that and of which one of several it is.
+func (e Event) Object(component, controller, instance string) *corev1.Event {
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	if len(e.Message) > maxNote {
+		e.Message = strings.ToValidUTF8(e.Message[:maxNote], "") + " ..."
+	}
+	at := metav1.NewTime(e.At)
+	return &corev1.Event{
+		// Where the API wants events about what is in no namespace.
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: e.Name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: etcdv1.GroupVersion.String(), Kind: "PacemakerCluster", Name: "cluster"},
+		Type:           kind, Reason: e.Reason, Message: e.Message, FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		Source: corev1.EventSource{Component: component}, ReportingController: controller, ReportingInstance: instance,
+	}
 }
 
 // Recent is how long after it happened something is still told. It is shorter

@@ -74,7 +74,9 @@ func (l *Load) Failovers(nodes []corev1.Node) []Failover {
 			out = append(out, f)
 		}
 	}
-	slices.SortFunc(out, func(a, b Failover) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Resource, b.Resource)) })
+	slices.SortFunc(out, func(a, b Failover) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Resource, b.Resource))
+	})
 	return out
 }
 

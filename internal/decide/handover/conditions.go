@@ -158,25 +158,3 @@ func reason(step twonode.Step) string {
 	}
 	return out.String()
 }
-
-// Merge returns the conditions as they are to be kept, those of others among
-// them, and whether that differs from what was kept. The time of a condition
-// is kept while its status is.
-func Merge(have, want []Condition, now time.Time) (merged []Condition, changed bool) {
-	merged = slices.Clone(have)
-	for _, c := range want {
-		c.Changed = now
-		i := slices.IndexFunc(merged, func(old Condition) bool { return old.Type == c.Type })
-		if i < 0 {
-			merged, changed = append(merged, c), true
-			continue
-		}
-		if merged[i].Status == c.Status {
-			c.Changed = merged[i].Changed
-		}
-		if merged[i] != c {
-			merged[i], changed = c, true
-		}
-	}
-	return merged, changed
-}

@@ -444,32 +444,6 @@ func TestNamesFitALabelAndDiffer(t *testing.T) {
 	}
 }
 
-func TestAConditionKeepsItsTimeWhileItsStatusStays(t *testing.T) {
-	before := now.Add(-time.Hour)
-	have := []Condition{
-		{Type: "Foreign", Status: true, Reason: "r", Message: "m", Changed: before},
-		{Type: SetupProgressing, Status: true, Reason: "Auth", Message: "1", Changed: before},
-		{Type: SetupDegraded, Reason: AsExpected, Message: "fine", Changed: before},
-	}
-	got, changed := Merge(have, []Condition{
-		{Type: SetupProgressing, Status: true, Reason: "Setup", Message: "3"},
-		{Type: SetupDegraded, Status: true, Reason: "SetupFailed", Message: "oh"},
-		{Type: SetupAvailable, Reason: "r", Message: "m"},
-	}, now)
-	want := []Condition{
-		have[0],
-		{Type: SetupProgressing, Status: true, Reason: "Setup", Message: "3", Changed: before},
-		{Type: SetupDegraded, Status: true, Reason: "SetupFailed", Message: "oh", Changed: now},
-		{Type: SetupAvailable, Reason: "r", Message: "m", Changed: now},
-	}
-	if diff := cmp.Diff(want, got); diff != "" || !changed {
-		t.Errorf("changed %v (-want +got):\n%s", changed, diff)
-	}
-	if again, changed := Merge(got, want[1:], now.Add(time.Hour)); changed || !slices.Equal(again, got) {
-		t.Errorf("the same conditions were written again: %v", again)
-	}
-}
-
 func TestTheFirstHandOverDoesNotWaitForManifestsToSettle(t *testing.T) {
 	s := with(upTo(twonode.HandOver), "hand-over cp-1 succeeded")
 	s.Begun = true

@@ -6,15 +6,12 @@ package health
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +22,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/operator/etcdobject"
 )
 
 // clusterName is the name of the objects that there is one of.
@@ -87,7 +85,7 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 		in.Seen, in.Moved = r.note(object, in.Now)
 	}
 	v := clusterhealth.Judge(in)
-	if err := r.say(ctx, etcd, v.Condition); err != nil {
+	if err := etcdobject.SetConditions(ctx, r.Client, etcd, []handover.Condition{v.Condition}, r.Now()); err != nil {
 		return 0, err
 	}
 	if err := errors.Join(r.tell(ctx, in), r.giveRules(ctx)); err != nil {
@@ -138,71 +136,13 @@ func (r *Reconciler) note(o *etcdv1.PacemakerCluster, now time.Time) (seen time.
 	return r.seen, r.moved
 }
 
-// say keeps the condition of etcd's object, those of others untouched.
-func (r *Reconciler) say(ctx context.Context, etcd *operatorv1.Etcd, want handover.Condition) error {
-	var have []handover.Condition
-	i := slices.IndexFunc(etcd.Status.Conditions, func(c operatorv1.OperatorCondition) bool { return c.Type == want.Type })
-	if i >= 0 {
-		c := etcd.Status.Conditions[i]
-		have = []handover.Condition{{
-			Type: c.Type, Status: c.Status == operatorv1.ConditionTrue, Reason: c.Reason, Message: c.Message, Changed: c.LastTransitionTime.Time,
-		}}
-	}
-	merged, changed := handover.Merge(have, []handover.Condition{shortened(want)}, r.Now().Truncate(time.Second))
-	if !changed {
-		return nil
-	}
-	list := slices.Clone(etcd.Status.Conditions)
-	if i < 0 {
-		list = append(list, written(merged[0]))
-	} else {
-		list[i] = written(merged[0])
-	}
-	// A list is replaced as a whole, so what others wrote meanwhile must not be
-	// lost: the version that was read has to be the one that is changed.
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": etcd.ResourceVersion},
-		"status":   map[string]any{"conditions": list},
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.Client.Status().Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmtErr("write the conditions of etcd's object", err)
-	}
-	return nil
-}
-
-// maxMessage bounds a condition's message, in bytes: it is for reading.
-const maxMessage = 4 << 10
-
-func shortened(c handover.Condition) handover.Condition {
-	if len(c.Message) > maxMessage {
-		c.Message = c.Message[:maxMessage] + " ..."
-	}
-	return c
-}
-
-func written(c handover.Condition) operatorv1.OperatorCondition {
-	status := operatorv1.ConditionFalse
-	if c.Status {
-		status = operatorv1.ConditionTrue
-	}
-	return operatorv1.OperatorCondition{
-		Type: c.Type, Status: status, Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.Changed),
-	}
-}
-
-// maxNote is the API's limit on the text of an event, in bytes.
-const maxNote = 1000
-
 // tell makes the events of what changed. Their names follow from what they
 // tell: what is told already is not told again, by whatever operator.
 func (r *Reconciler) tell(ctx context.Context, in clusterhealth.Input) error {
 	known := map[string]bool{}
 	for _, e := range clusterhealth.Events(in.Object, in.Now) {
 		if !r.told[e.Name] {
-			if err := r.Client.Create(ctx, event(e)); err != nil && !apierrors.IsAlreadyExists(err) {
+			if err := r.Client.Create(ctx, e.Object("holdfast-operator", "holdfast.io/operator", "health")); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmtErr("make event "+e.Reason, err)
 			}
 		}
@@ -210,22 +150,4 @@ func (r *Reconciler) tell(ctx context.Context, in clusterhealth.Input) error {
 	}
 	r.told = known
 	return nil
-}
-
-func event(e clusterhealth.Event) *corev1.Event {
-	kind := corev1.EventTypeNormal
-	if e.Warning {
-		kind = corev1.EventTypeWarning
-	}
-	if len(e.Message) > maxNote {
-		e.Message = e.Message[:maxNote] + " ..."
-	}
-	at := metav1.NewTime(e.At)
-	return &corev1.Event{
-		// Where the API wants events about what is in no namespace.
-		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: e.Name},
-		InvolvedObject: corev1.ObjectReference{APIVersion: etcdv1.GroupVersion.String(), Kind: "PacemakerCluster", Name: clusterName},
-		Type:           kind, Reason: e.Reason, Message: e.Message, FirstTimestamp: at, LastTimestamp: at, Count: 1,
-		Source: corev1.EventSource{Component: "holdfast-operator"}, ReportingController: "holdfast.io/operator", ReportingInstance: "health",
-	}
 }

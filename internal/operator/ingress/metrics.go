@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/metric"
 )
 
 // conditionMetric is 1 for the present status of each condition.
@@ -22,15 +23,7 @@ func init() { metrics.Registry.MustRegister(conditionMetric) } //nolint:gocheckn
 // measure shows the conditions of one IngressController.
 func measure(name string, conditions []operatorv1.OperatorCondition) {
 	for _, c := range conditions {
-		value := -1.0
-		switch c.Status {
-		case operatorv1.ConditionTrue:
-			value = 1
-		case operatorv1.ConditionFalse:
-			value = 0
-		case operatorv1.ConditionUnknown:
-		}
-		conditionMetric.WithLabelValues(name, c.Type).Set(value)
+		conditionMetric.WithLabelValues(name, c.Type).Set(metric.Condition(c.Status))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/operator/etcdobject"
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
@@ -28,7 +29,7 @@ const podConfigMap = "external-etcd-pod"
 // what is still to be done.
 func (r *Reconciler) act(ctx context.Context, g *gathered, d handover.Decision) error {
 	// First of all what a person waits for.
-	if err := r.setConditions(ctx, g.etcd, d.Conditions); err != nil {
+	if err := etcdobject.SetConditions(ctx, r.Client, g.etcd, d.Conditions, r.Now()); err != nil {
 		return err
 	}
 	if g.material == nil {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/operator/etcdobject"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -39,7 +40,7 @@ type gathered struct {
 func (g *gathered) snapshot(now time.Time) handover.Snapshot {
 	s := handover.Snapshot{
 		Nodes: g.nodes, Missing: g.missing, Awaited: g.awaited, Jobs: g.jobs, Now: now,
-		Begun: begun(g.etcd), HandedOver: holds(g.etcd, handover.CompletedTransition),
+		Begun: begun(g.etcd), HandedOver: etcdobject.Holds(g.etcd, handover.CompletedTransition),
 	}
 	if g.material != nil {
 		s.Digests = g.material.digests()

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/operator/etcdobject"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -113,9 +114,9 @@ func (r *Reconciler) complain(ctx context.Context, why error) error {
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: clusterName}, etcd); err != nil {
 		return fmt.Errorf("say so in etcd's object: %w", err)
 	}
-	return r.setConditions(ctx, etcd, []handover.Condition{{
+	return etcdobject.SetConditions(ctx, r.Client, etcd, []handover.Condition{{
 		Type: handover.SetupDegraded, Status: true, Reason: "OperatorFailed", Message: why.Error(),
-	}})
+	}}, r.Now())
 }
 
 // passing is whether an error ends by itself.
