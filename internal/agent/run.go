@@ -70,6 +70,7 @@ func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) 
 		agent := controlplane.New(controlplane.Options{Site: s, Log: log, Now: time.Now})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
+		group.Go(func() error { return newDoctorPublisher(log).run(ctx) })
 	}
 	if s.Role.ControlPlane() && s.Topology().Fencing {
 		group.Go(func() error { return status.Run(ctx) })

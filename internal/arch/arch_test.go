@@ -71,6 +71,7 @@ var layers = map[string]layer{
 	"internal/command":      loop,
 	"internal/agent":        loop,
 	"internal/configserver": loop,
+	"internal/doctor":       loop,
 	"internal/installer":    loop,
 	"internal/status":       loop,
 	"internal/dashboard":    loop,

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/doctor"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// How often a host says what it is like: whoever has only the API need not know
+// it sooner, and each time costs every host's watch one event of some kB.
+const (
+	doctorEvery = 30 * time.Minute
+	doctorAgain = time.Minute
+)
+
+// doctorPublisher tells the API what this control plane is like, for whoever
+// runs `holdfast doctor` without access to hosts. It is the one writer of the
+// annotation, of its own node alone.
+type doctorPublisher struct {
+	look func(context.Context) decide.Host
+	tell func(ctx context.Context, node, value string) error
+	wait func(context.Context, time.Duration) error
+	log  io.Writer
+}
+
+func newDoctorPublisher(log io.Writer) doctorPublisher {
+	return doctorPublisher{
+		look: func(ctx context.Context) decide.Host {
+			s, _ := doctor.ReadSite() //nolint:errcheck // the agent would not run without it
+			return doctor.This(s, false).Host(ctx)
+		},
+		tell: func(ctx context.Context, node, value string) error {
+			c, err := kube.Open("/etc/kubernetes/admin.conf")
+			if err != nil {
+				return err
+			}
+			return c.Annotate(ctx, node, decide.Annotation, value)
+		},
+		wait: host.Sleep, log: log,
+	}
+}
+
+// run goes on until the context ends. An API that is away is told later; a word
+// about it is said once.
+func (p doctorPublisher) run(ctx context.Context) error {
+	said := ""
+	for {
+		pause := doctorEvery
+		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
+			pause = doctorAgain
+			if err.Error() != said {
+				said = err.Error()
+				_, _ = fmt.Fprintf(p.log, "tell what this host is like: %v\n", err)
+			}
+		} else {
+			said = ""
+		}
+		if err := p.wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+func (p doctorPublisher) publish(ctx context.Context) error {
+	h := presentable(p.look(ctx))
+	value, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	return p.tell(ctx, h.Name, string(value))
+}
+
+// The bounds of what is published of troubles.
+const (
+	maxTroubles = 10
+	maxTrouble  = 160
+)
+
+// presentable is what everybody may see who can read nodes: where BMCs are is
+// not in it.
+func presentable(h decide.Host) decide.Host {
+	list := append([]decide.BMC{}, h.BMCs.Value...) // one that is nil would read as unknown
+	for i := range list {
+		if list[i].Address != "" {
+			list[i].Address = "hidden"
+		}
+		list[i].Gateway = hidden(list[i].Gateway)
+	}
+	h.BMCs = state.Fact[[]decide.BMC]{Known: h.BMCs.Known, Value: list}
+	var trouble []string
+	for _, t := range h.Trouble[:min(len(h.Trouble), maxTroubles)] {
+		trouble = append(trouble, strings.ToValidUTF8(t[:min(len(t), maxTrouble)], ""))
+	}
+	h.Trouble = trouble
+	return h
+}
+
+func hidden(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "hidden"
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+)
+
+// doctorFlags are those of doctor.
+type doctorFlags struct {
+	output, kubeconfig, lab, explain, facts, exec string
+	hosts                                         []string
+	list, disk                                    bool
+}
+
+// Exit codes of doctor beside the common ones.
+const (
+	exitDoctorWarning  = 3
+	exitDoctorCritical = 4
+	exitDoctorUnknown  = 5
+)
+
+func newDoctor(streams Streams) *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor [CHECK...]",
+		Short: "Find what would keep the cluster from surviving the next failure",
+		Long: `Looks for what no guard of the API can see: other tools that switch hosts off or
+reboot them, fencing that would not work, ring and BMCs on one switch, clocks,
+disks and certificates, budgets that block a drain for ever, a workload that one
+host could not carry. It changes nothing. Of one and three hosts it checks what
+applies to them.
+
+What it looks at:
+  the API      through --kubeconfig; one that is away is said, and the rest is done
+  this host    where it is one of the cluster; as root, else much stays unknown
+  other hosts  what their agents published within the last half hour; with --hosts
+               they are asked now, by their agent, through ssh or what --exec says;
+               with --lab those of a lab
+
+--disk measures etcd's disk: each host that is asked writes at most 8 MiB within
+2 s, in small pieces each made durable, into a file without a name. Without it the
+disk is judged by what etcd has measured itself.
+
+Exit codes: 0 nothing, or advice only; 3 a warning; 4 something critical; 5 nothing
+of both, but not everything could be seen; 1 it failed; 2 wrong usage.`,
+		Example: `  sudo holdfast doctor
+  sudo holdfast doctor etcd-disk --disk
+  holdfast doctor --hosts cp-1,cp-2 -o wide
+  holdfast doctor --kubeconfig site-a.conf -o json
+  holdfast doctor --list
+  holdfast doctor --explain fence-network
+  holdfast doctor --facts recorded.json     # what -o json printed, anywhere`,
+		ValidArgs: checkIDs(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(args); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), streams, args)
+		},
+	}
+	formatFlag(cmd, &f.output)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.list, "list", false, "list the checks")
+	flags.StringVar(&f.explain, "explain", "", "say why this check matters, and what to type")
+	flags.BoolVar(&f.disk, "disk", false, "measure etcd's disk, on this host and those that are asked: at most 2 s and 8 MiB")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
+	flags.StringSliceVar(&f.hosts, "hosts", nil, "ask these control planes too: their node names, comma-separated")
+	flags.StringVar(&f.exec, "exec", defaultExec, "how a command gets to a host of --hosts, as root; {} is its node name")
+	flags.StringVar(&f.lab, "lab", "", "look at the lab of this name: its API and all its hosts")
+	flags.StringVar(&f.facts, "facts", "", "judge these recorded facts instead of looking")
+	_ = cmd.RegisterFlagCompletionFunc("explain", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func checkIDs() []string {
+	var out []string
+	for _, c := range decide.Checks() {
+		out = append(out, c.ID)
+	}
+	return out
+}
+
+// check returns all mistakes of the command line at once.
+func (f *doctorFlags) check(args []string) error {
+	var mistakes []error
+	wrong := func(format string, a ...any) { mistakes = append(mistakes, fmt.Errorf(format, a...)) }
+	named := args
+	if f.explain != "" {
+		named = append(named[:len(named):len(named)], f.explain)
+	}
+	for _, id := range named {
+		if _, ok := decide.Find(id); !ok {
+			wrong("check %q: there is none of that name (see 'holdfast doctor --list')", id)
+		}
+	}
+	instead := map[string]bool{"--list": f.list, "--explain": f.explain != "", "--facts": f.facts != "", "--lab": f.lab != "", "--hosts": len(f.hosts) > 0}
+	var set []string
+	for _, name := range []string{"--list", "--explain", "--facts", "--lab", "--hosts"} {
+		if instead[name] {
+			set = append(set, name)
+		}
+	}
+	if len(set) > 1 {
+		wrong("%s: one of them at a time", strings.Join(set, ", "))
+	}
+	if f.facts != "" && f.disk {
+		wrong("--disk: not with --facts, what was recorded cannot be measured")
+	}
+	if !strings.Contains(f.exec, "{}") {
+		wrong("--exec: {} must stand where the name of the host belongs")
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) error {
+	switch {
+	case f.list:
+		return f.printList(streams)
+	case f.explain != "":
+		return f.printExplanation(streams)
+	}
+	facts, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	results := decide.Examine(facts, only...)
+	if err := f.print(streams, facts, results); err != nil {
+		return err
+	}
+	switch decide.Worst(results) {
+	case decide.Critical:
+		return statusError(exitDoctorCritical)
+	case decide.Warning:
+		return statusError(exitDoctorWarning)
+	case decide.Unknown:
+		return statusError(exitDoctorUnknown)
+	case decide.OK, decide.Advice:
+	}
+	return nil
+}
+
+// examined is what a program reads, and --facts takes again.
+type examined struct {
+	Verdict decide.Level    `json:"verdict"`
+	Checks  []decide.Result `json:"checks"`
+	Facts   *decide.Facts   `json:"facts"`
+}
+
+func (f *doctorFlags) print(streams Streams, facts decide.Facts, results []decide.Result) error {
+	if f.output == "json" || f.output == "yaml" {
+		return printData(streams.Out, f.output, examined{decide.Worst(results), results, &facts})
+	}
+	_, err := fmt.Fprint(streams.Out, decide.Text(facts, results, decide.Style{Colour: isTerminal(streams.Out), Wide: f.output == "wide"}))
+	return err
+}
+
+// listed is a check for a program.
+type listed struct {
+	ID    string       `json:"id"`
+	Title string       `json:"title"`
+	For   decide.Scope `json:"for"`
+	Why   string       `json:"why"`
+	Type  []string     `json:"type,omitempty"`
+}
+
+func listedOf(c decide.Check) listed { return listed{c.ID, c.Title, c.For, c.Why, c.Type} }
+
+func (f *doctorFlags) printList(streams Streams) error {
+	if f.output == "json" || f.output == "yaml" {
+		var all []listed
+		for _, c := range decide.Checks() {
+			all = append(all, listedOf(c))
+		}
+		return printData(streams.Out, f.output, all)
+	}
+	w := tabwriter.NewWriter(streams.Out, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "CHECK\tFINDS OUT WHETHER\tFOR")
+	for _, c := range decide.Checks() {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", c.ID, c.Title, c.For)
+	}
+	return w.Flush()
+}
+
+func (f *doctorFlags) printExplanation(streams Streams) error {
+	c, _ := decide.Find(f.explain) // it was checked
+	if f.output == "json" || f.output == "yaml" {
+		return printData(streams.Out, f.output, listedOf(c))
+	}
+	_, err := fmt.Fprint(streams.Out, c.Explanation(decide.Style{Wide: f.output == "wide"}))
+	return err
+}
+
+// recordedFacts reads what -o json printed, or facts alone.
+func recordedFacts(path string) (decide.Facts, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return decide.Facts{}, &UsageError{Err: err}
+	}
+	var in examined
+	if err = json.Unmarshal(data, &in); err == nil && in.Facts == nil {
+		err = errors.New("it holds no facts")
+	}
+	if err != nil {
+		return decide.Facts{}, &UsageError{Err: fmt.Errorf("--facts %s: %w (it must be what 'holdfast doctor -o json' printed)", path, err)}
+	}
+	return *in.Facts, nil
+}

@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/doctor"
+	"github.com/holdfast/holdfast/internal/doctor/cluster"
+	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// askable is a host and how a command gets there.
+type askable struct {
+	name string
+	run  rehearsal.Runner
+}
+
+// look gathers everything. What cannot be had is unknown; only where nothing
+// can be had at all it fails.
+func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
+	if f.facts != "" {
+		return recordedFacts(f.facts)
+	}
+	asks, err := f.askables()
+	if err != nil {
+		return decide.Facts{}, err
+	}
+	var found cluster.Found
+	var hosts []decide.Host
+	var noAPI error
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		found, noAPI = f.askAPI(inner)
+		return nil
+	})
+	group.Go(func() error {
+		hosts = f.askHosts(inner, asks)
+		return nil
+	})
+	_ = group.Wait()
+	if noAPI != nil {
+		found.Cluster.Trouble = append(found.Cluster.Trouble, "the API: "+noAPI.Error())
+	}
+	facts := merge(found, hosts, time.Now())
+	if facts.Topology.ControlPlanes == 0 {
+		return facts, fmt.Errorf("neither the API nor a host tells what cluster this is; run it on a host with sudo, or name --kubeconfig or --hosts: %w",
+			errors.Join(noAPI, troubles(hosts)))
+	}
+	return facts, nil
+}
+
+func troubles(hosts []decide.Host) error {
+	var out []error
+	for _, h := range hosts {
+		for _, t := range h.Trouble {
+			out = append(out, fmt.Errorf("%s: %s", h.Name, t))
+		}
+	}
+	return errors.Join(out...)
+}
+
+func (f *doctorFlags) askAPI(ctx context.Context) (cluster.Found, error) {
+	kubeconfig, err := f.kubeconfigPath(ctx)
+	if err != nil {
+		return cluster.Found{}, err
+	}
+	c, err := cluster.Open(kubeconfig)
+	if err != nil {
+		return cluster.Found{}, err
+	}
+	return c.Look(ctx)
+}
+
+func (f *doctorFlags) kubeconfigPath(ctx context.Context) (string, error) {
+	if f.lab == "" || f.kubeconfig != "" {
+		return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig), nil
+	}
+	b, err := lab.Open(labRoot(), f.lab)
+	if err != nil {
+		return "", err
+	}
+	c, err := b.EnsureDaemon(ctx, lab.SelfLauncher)
+	if err != nil {
+		return "", err
+	}
+	return b.WriteKubeconfig(ctx, c)
+}
+
+// askables are the hosts that are asked besides this one.
+func (f *doctorFlags) askables() ([]askable, error) {
+	var out []askable
+	for _, name := range f.hosts {
+		out = append(out, askable{name, rehearsal.Through(strings.Fields(strings.ReplaceAll(f.exec, "{}", name)))})
+	}
+	if f.lab == "" {
+		return out, nil
+	}
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	b, err := lab.Open(labRoot(), f.lab)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range b.Layout.ControlPlanes() {
+		out = append(out, askable{h.Name, func(ctx context.Context, args ...string) ([]byte, error) {
+			var text, errs bytes.Buffer
+			err := b.Exec(ctx, h, args, lab.ExecStreams{In: strings.NewReader(""), Out: &text, Err: &errs})
+			if err != nil && errs.Len() > 0 {
+				err = fmt.Errorf("%w: %s", err, strings.TrimSpace(errs.String()))
+			}
+			return text.Bytes(), err
+		}})
+	}
+	return out, nil
+}
+
+// askHosts asks all at once, and looks at this host where it is one of the
+// cluster and is not asked anyway.
+func (f *doctorFlags) askHosts(ctx context.Context, asks []askable) []decide.Host {
+	hosts := make([]decide.Host, len(asks))
+	var group errgroup.Group
+	for i, a := range asks {
+		group.Go(func() error {
+			hosts[i] = a.ask(ctx, f.disk)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	site, err := doctor.ReadSite()
+	if f.lab != "" || err != nil && errors.Is(err, os.ErrNotExist) {
+		return hosts
+	}
+	name, _ := os.Hostname()
+	if slices.ContainsFunc(hosts, func(h decide.Host) bool { return strings.EqualFold(h.Name, name) }) {
+		return hosts
+	}
+	h := doctor.This(site, f.disk).Host(ctx)
+	h.Source, h.Offset = decide.Here, state.Known(decide.Offset{})
+	if os.Geteuid() != 0 {
+		h.Trouble = append(h.Trouble, "this is not root, who alone can read much of it: run it with sudo")
+	}
+	if err != nil {
+		h.Trouble = append(h.Trouble, err.Error())
+	}
+	return append(hosts, h)
+}
+
+// askTime bounds what one host may take: each of its questions is bounded too.
+const askTime = 60 * time.Second
+
+// ask has a host's agent look, and measures its clock by the way.
+func (a askable) ask(ctx context.Context, disk bool) decide.Host {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	line := []string{"holdfast-agent", "doctor", "-o", "json"}
+	if disk {
+		line = append(line, "--disk")
+	}
+	begin := time.Now()
+	text, err := a.run(ctx, line...)
+	end := time.Now()
+	var h decide.Host
+	if err == nil {
+		if err = json.Unmarshal(text, &h); err != nil {
+			err = fmt.Errorf("another version of holdfast-agent, or none, answers there: %w", err)
+		}
+	}
+	if err != nil {
+		return decide.Host{Name: a.name, Trouble: []string{err.Error()}}
+	}
+	if h.Name != a.name {
+		return decide.Host{Name: a.name, Trouble: []string{fmt.Sprintf("the host that answers there is %s", h.Name)}}
+	}
+	h.Source, h.Offset = decide.Asked, state.Known(cluster.Between(h, begin, end))
+	return h
+}
+
+// merge puts together what the API and what hosts say. What a host says now
+// counts more than what it published, and what it published more than nothing.
+func merge(found cluster.Found, hosts []decide.Host, now time.Time) decide.Facts {
+	facts := decide.Facts{At: now, Topology: found.Topology, Cluster: found.Cluster, Hosts: found.Hosts}
+	for _, h := range hosts {
+		i := slices.IndexFunc(facts.Hosts, func(o decide.Host) bool { return o.Name == h.Name })
+		switch {
+		case i < 0 && found.Cluster.Nodes.Known && h.Source == decide.Here:
+			// A worker: nothing is checked on those.
+		case i < 0:
+			facts.Hosts = append(facts.Hosts, h)
+		case h.Source == decide.Unasked:
+			facts.Hosts[i].Trouble = append(facts.Hosts[i].Trouble, h.Trouble...)
+		default:
+			h.Offset = closer(facts.Hosts[i].Offset, h.Offset)
+			facts.Hosts[i] = h
+		}
+		if t := h.Topology; t.Known && facts.Topology.ControlPlanes == 0 {
+			facts.Topology = t.Value
+		}
+	}
+	slices.SortFunc(facts.Hosts, func(a, b decide.Host) int { return strings.Compare(a.Name, b.Name) })
+	return forget(facts)
+}
+
+// tooOld is when what an agent published counts no more: it publishes every
+// half hour.
+const tooOld = 2 * time.Hour
+
+// forget drops what was published too long ago, by the host's own clock, which
+// may be wrong: then it is a matter of clocks, and said by that check.
+func forget(facts decide.Facts) decide.Facts {
+	for i, h := range facts.Hosts {
+		if age := facts.At.Sub(h.To); h.Source == decide.Published && age > tooOld {
+			facts.Hosts[i] = decide.Host{
+				Name: h.Name, Offset: h.Offset, Topology: h.Topology,
+				Trouble: []string{fmt.Sprintf("its agent published nothing for %s: see holdfast-agent.service there", age.Round(time.Minute))},
+			}
+		}
+	}
+	return facts
+}
+
+// closer is the offset that is known more closely.
+func closer(a, b state.Fact[decide.Offset]) state.Fact[decide.Offset] {
+	if !a.Known || b.Known && b.Value.High-b.Value.Low <= a.Value.High-a.Value.Low {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,188 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Level is how bad something is.
+type Level string
+
+// The levels.
+const (
+	OK       Level = "ok"
+	Advice   Level = "advice"   // could be better
+	Unknown  Level = "unknown"  // could not be seen
+	Warning  Level = "warning"  // costs availability when something else happens
+	Critical Level = "critical" // costs it now, or on the day that fencing is needed
+)
+
+// order ranks levels, the worst last.
+var order = []Level{OK, Advice, Unknown, Warning, Critical}
+
+func worse(a, b Level) Level {
+	if slices.Index(order, b) > slices.Index(order, a) {
+		return b
+	}
+	return a
+}
+
+// Check is one line of the table.
+type Check struct {
+	ID, Title string
+	// For says in words where it applies.
+	For   Scope
+	judge func(*sheet)
+	// Why is why it matters, Type what a person types.
+	Why  string
+	Type []string
+}
+
+// Scope says in words which clusters a check is for.
+type Scope string
+
+// The scopes.
+const (
+	Everywhere Scope = "every cluster"
+	SeveralCPs Scope = "two and more control planes"
+	Several    Scope = "two and more hosts"
+	TwoFencing Scope = "two control planes with fencing"
+)
+
+// applies is where a scope is.
+func (s Scope) applies(t Topology) bool {
+	switch s {
+	case Everywhere:
+		return true
+	case SeveralCPs:
+		return t.ControlPlanes > 1
+	case Several:
+		return t.ControlPlanes+t.Workers > 1
+	case TwoFencing:
+		return t.ControlPlanes == 2 && t.Fencing
+	}
+	return false
+}
+
+// Applies reports whether a check is for such a cluster.
+func (c Check) Applies(t Topology) bool { return c.For.applies(t) }
+
+// Finding is one thing that a check found.
+type Finding struct {
+	Level Level `json:"level"`
+	// About is the host or object that it is about, empty for the cluster.
+	About string `json:"about,omitempty"`
+	Says  string `json:"says"`
+}
+
+// Result is what a check found.
+type Result struct {
+	ID       string    `json:"id"`
+	Title    string    `json:"title"`
+	Level    Level     `json:"level"`
+	Findings []Finding `json:"findings,omitempty"`
+	// Unseen is what would have been looked at too.
+	Unseen []string `json:"unseen,omitempty"`
+	Why    string   `json:"why"`
+	Type   []string `json:"type,omitempty"`
+}
+
+// Checks lists all checks, those first that cost most.
+func Checks() []Check {
+	return slices.Concat(powerChecks, fencingChecks, ringChecks, clockChecks, etcdChecks, hostChecks, drainChecks)
+}
+
+// Find returns the check of that name.
+func Find(id string) (Check, bool) {
+	for _, c := range Checks() {
+		if c.ID == id {
+			return c, true
+		}
+	}
+	return Check{}, false
+}
+
+// Examine judges facts by the checks that apply to such a cluster: all of them,
+// or the named ones.
+func Examine(f Facts, only ...string) []Result {
+	var out []Result
+	for _, c := range Checks() {
+		if c.Applies(f.Topology) && (len(only) == 0 || slices.Contains(only, c.ID)) {
+			out = append(out, c.examine(f))
+		}
+	}
+	return out
+}
+
+func (c Check) examine(f Facts) Result {
+	s := sheet{Facts: f}
+	c.judge(&s)
+	r := Result{ID: c.ID, Title: c.Title, Level: OK, Findings: s.found, Unseen: s.unseen, Why: c.Why}
+	for _, x := range s.found {
+		r.Level = worse(r.Level, x.Level)
+	}
+	if len(s.unseen) > 0 {
+		r.Level = worse(r.Level, Unknown)
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(order, b.Level), slices.Index(order, a.Level))
+	})
+	if r.Level != OK {
+		r.Type = c.Type
+	}
+	return r
+}
+
+// Worst is the level of a whole examination.
+func Worst(results []Result) Level {
+	worst := OK
+	for _, r := range results {
+		worst = worse(worst, r.Level)
+	}
+	return worst
+}
+
+// sheet is what a check writes on while it judges.
+type sheet struct {
+	Facts
+
+	found  []Finding
+	unseen []string
+}
+
+func (s *sheet) say(level Level, about, format string, args ...any) {
+	s.found = append(s.found, Finding{Level: level, About: about, Says: fmt.Sprintf(format, args...)})
+}
+
+func (s *sheet) notSeen(format string, args ...any) {
+	s.unseen = append(s.unseen, fmt.Sprintf(format, args...))
+}
+
+func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// eachHost judges a fact of every host, and notes of which it is not known.
+func eachHost[T any](s *sheet, what string, get func(Host) state.Fact[T], judge func(Host, T)) {
+	var blind []string
+	for _, h := range s.Hosts {
+		if f := get(h); f.Known {
+			judge(h, f.Value)
+		} else {
+			blind = append(blind, h.Name)
+		}
+	}
+	if len(blind) > 0 {
+		s.notSeen("%s of %s", what, strings.Join(blind, ", "))
+	}
+}
+
+// known returns a fact's value, and notes where it is not known.
+func known[T any](s *sheet, what string, f state.Fact[T]) (T, bool) {
+	if !f.Known {
+		s.notSeen("%s", what)
+	}
+	return f.Value, f.Known
+}

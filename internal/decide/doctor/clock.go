@@ -1,0 +1,80 @@
+package doctor
+
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// clockChecks are about time.
+var clockChecks = []Check{
+	{
+		ID: "clock-sync", Title: "the clock of each host is kept right", For: Everywhere, judge: judgeSync,
+		Why: "Nothing in the protocol of two hosts trusts clocks, but certificates, tokens, leases and every time that a person compares do. A clock that nobody keeps drifts by seconds a week.",
+		Type: []string{
+			"apt install chrony      # or dnf install chrony",
+			"chronyc sources -v      # whom it asks; a site without internet needs a source of its own",
+			"timedatectl             # System clock synchronized: yes",
+		},
+	},
+	{
+		ID: "clock-apart", Title: "the clocks of the hosts agree", For: SeveralCPs, judge: judgeApart,
+		Why: "Where clocks differ, leases and leader elections of the workload run out early or late, freshly made certificates and tokens are not yet valid, and logs of two hosts cannot be put in order.",
+		Type: []string{
+			"chronyc makestep                               # on the host that is off, once its sources are right",
+			"holdfast doctor clock-apart --hosts cp-1,cp-2   # measures through ssh, to some tens of milliseconds",
+		},
+	},
+}
+
+func judgeSync(s *sheet) {
+	eachHost(s, "clock", func(h Host) state.Fact[Clock] { return h.Clock }, func(h Host, c Clock) {
+		switch {
+		case c.Synchronised && c.Service == "":
+			s.say(OK, h.Name, "synchronised")
+		case c.Synchronised:
+			s.say(OK, h.Name, "synchronised by %s", c.Service)
+		case c.Service == "":
+			s.say(Warning, h.Name, "its clock is not synchronised, and no service that would do it runs")
+		default:
+			s.say(Warning, h.Name, "its clock is not synchronised, although %s runs: it has no source that it trusts", c.Service)
+		}
+	})
+}
+
+// The bounds of clocks that differ. What is not sure to be apart is not said to
+// be; what is not sure to be close is not said to be either.
+const (
+	apartWarning  = 500 * time.Millisecond
+	apartCritical = 5 * time.Second
+	apartUnsure   = 4 * time.Second
+)
+
+func judgeApart(s *sheet) {
+	var measured []Host
+	eachHost(s, "clock, compared with the others,", func(h Host) state.Fact[Offset] { return h.Offset }, func(h Host, _ Offset) {
+		measured = append(measured, h)
+	})
+	for i, a := range measured {
+		for _, b := range measured[i+1:] {
+			s.compare(a, b)
+		}
+	}
+}
+
+func (s *sheet) compare(a, b Host) {
+	x, y := a.Offset.Value, b.Offset.Value
+	least := max(0, x.Low-y.High, y.Low-x.High)
+	most := max(x.High-y.Low, y.High-x.Low)
+	pair := a.Name + " and " + b.Name
+	switch {
+	case least > apartCritical:
+		s.say(Critical, pair, "their clocks are %s apart, or more", rounded(least))
+	case least > apartWarning:
+		s.say(Warning, pair, "their clocks are %s apart, or more", rounded(least))
+	case most > apartUnsure:
+		s.notSeen("%s: their clocks may be up to %s apart, it could not be measured closer", pair, rounded(most))
+	default:
+		s.say(OK, pair, "at most %s apart", rounded(most))
+	}
+}

@@ -1,0 +1,10 @@
+// Package doctor judges what the guards of the API cannot see: what else could
+// switch a host off, whether fencing would work on the day it is needed,
+// whether both hosts hang on one cable, whether the workload of two hosts fits
+// on one, whether a drain would ever end, and whether clocks, disks,
+// certificates and versions are fit for it.
+//
+// Facts go in, a result for each check comes out. What could not be seen is
+// unknown, and no check takes that for well. The table of checks is also the
+// text of docs/runbook/doctor.md.
+package doctor

@@ -1,0 +1,82 @@
+package doctor
+
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// etcdChecks are about what etcd stands on.
+var etcdChecks = []Check{
+	{
+		ID: "etcd-disk", Title: "the disk below etcd is quick enough", For: Everywhere, judge: judgeDisk,
+		Why: "Each write waits until the log is on the disk, on two hosts on both. etcd's own recommendation is that 99 of 100 such writes take less than 10 ms; at ten times that, elections and time-outs begin.",
+		Type: []string{
+			"sudo holdfast doctor etcd-disk --disk     # measures now: at most 2 s and 8 MiB beside etcd's data",
+			"iostat -x 1                               # who else writes; etcd wants a disk of its own, with power-loss protection",
+		},
+	},
+	{
+		ID: "etcd-space", Title: "etcd is far from its quota", For: Everywhere, judge: judgeSpace,
+		Why: "A database that reaches its quota takes no more writes until a person compacts and defragments it: the cluster stands still though both hosts are well.",
+		Type: []string{
+			"kubectl get --raw /metrics | grep apiserver_storage_objects | sort -t' ' -k2 -n | tail     # what fills it",
+			"etcdctl defrag        # one host after the other, after a look at holdfast status",
+		},
+	},
+}
+
+// The bounds of the disk: etcd's recommendation, and ten times that.
+const (
+	fsyncWarning  = 10 * time.Millisecond
+	fsyncCritical = 100 * time.Millisecond
+	fewWrites     = 1000 // a histogram of less says nothing about 99 of 100
+)
+
+func judgeDisk(s *sheet) {
+	for _, h := range s.Hosts {
+		seen := false
+		if d := h.Disk.Value; h.Disk.Known {
+			s.say(slowness(d.P99), h.Name, "99 of 100 small writes to %s are durable within %s, the slowest of %d took %s", d.Path, rounded(d.P99), d.Writes, rounded(d.Worst))
+			seen = true
+		}
+		if e := h.Etcd.Value; h.Etcd.Known && e.Writes >= fewWrites {
+			s.say(slowness(e.FsyncP99), h.Name, "etcd says that 99 of 100 of its %d writes took about %s at most", e.Writes, rounded(e.FsyncP99))
+			seen = true
+		}
+		if !seen {
+			s.notSeen("disk of %s: etcd there tells too little, --disk measures", h.Name)
+		}
+	}
+}
+
+func slowness(p99 time.Duration) Level {
+	switch {
+	case p99 > fsyncCritical:
+		return Critical
+	case p99 > fsyncWarning:
+		return Warning
+	}
+	return OK
+}
+
+func judgeSpace(s *sheet) {
+	eachHost(s, "size of etcd's database", func(h Host) state.Fact[Etcd] { return h.Etcd }, func(h Host, e Etcd) {
+		if e.Quota == 0 {
+			s.notSeen("quota of etcd on %s", h.Name)
+			return
+		}
+		percent := e.Size * 100 / e.Quota
+		level := OK
+		switch {
+		case percent >= 95:
+			level = Critical
+		case percent >= 80:
+			level = Warning
+		}
+		s.say(level, h.Name, "%d MiB of %d MiB, %d %%", e.Size>>20, e.Quota>>20, percent)
+		if level == OK && e.Size > 256<<20 && e.InUse < e.Size/2 {
+			s.say(Advice, h.Name, "only %d of the %d MiB are in use: a defragmentation gives the rest back", e.InUse>>20, e.Size>>20)
+		}
+	})
+}

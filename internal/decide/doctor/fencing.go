@@ -1,0 +1,217 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// fencingChecks are about whether fencing works on the day it is needed.
+var fencingChecks = []Check{
+	{
+		ID: "fence-delay", Title: "of two hosts that fence each other one waits", For: TwoFencing, judge: judgeDelay,
+		Why: "When both hosts live and lose sight of each other, each has the other fenced. The one that waits must wait longer than the other's BMC takes to cut power, else both go off.",
+		Type: []string{
+			"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate     # measures, and sets it",
+			"sudo holdfast fencing delay cp-1 20s                                   # on cp-2, by hand",
+		},
+	},
+	{
+		ID: "fence-network", Title: "BMCs and ring do not hang on one switch", For: TwoFencing, judge: judgeFenceNetwork,
+		Why: "If the switch of the ring is also that of the BMCs, its failure takes both: hosts lose each other and neither can prove that the other is off. The cluster stops and waits for a person. As far as it is visible: LLDP where hosts hear it, else subnets and interfaces.",
+		Type: []string{
+			"lldpctl                             # which switch is at the other end",
+			"ip route get ADDRESS-OF-THE-BMC     # which way fencing goes",
+		},
+	},
+	{
+		ID: "fence-proven", Title: "each BMC has been seen to cut power", For: TwoFencing, judge: judgeProven,
+		Why:  "A BMC that answers is not yet one that switches off. What was never tried fails at night. Firmware and accounts change too: once in half a year is not too often.",
+		Type: []string{"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate"},
+	},
+	{
+		ID: "fence-certificate", Title: "the certificates of the BMCs are checked", For: TwoFencing, judge: judgeBMCCertificate,
+		Why:  "Whoever answers at the address of a BMC that is not verified gets an account that can switch the host off, and can say Off for a host that runs.",
+		Type: []string{"sudo holdfast fencing rotate cp-1 --pin     # on cp-2; compare the fingerprint with the BMC's own page"},
+	},
+	{
+		ID: "machine-identity", Title: "no two hosts claim to be one machine", For: SeveralCPs, judge: judgeIdentity,
+		Why:  "By UUID and serial number a host knows that a BMC is its peer's. Machines that were cloned, or whose vendor wrote the same into both, cannot be told apart: a swapped address would switch off the wrong one.",
+		Type: []string{"sudo dmidecode -s system-uuid; sudo dmidecode -s system-serial-number     # on each host"},
+	},
+}
+
+// device is a BMC with the host that holds it.
+type device struct {
+	by string
+	BMC
+}
+
+// devices are those of the control planes' peers, ordered by their target.
+func (s *sheet) devices() []device {
+	var out []device
+	eachHost(s, "fence devices", func(h Host) state.Fact[[]BMC] { return h.BMCs }, func(h Host, list []BMC) {
+		if len(list) == 0 {
+			s.say(Critical, h.Name, "it holds no device of its peer: it cannot fence")
+		}
+		for _, b := range list {
+			out = append(out, device{h.Name, b})
+		}
+	})
+	slices.SortStableFunc(out, func(a, b device) int { return strings.Compare(a.Target, b.Target) })
+	return out
+}
+
+func judgeDelay(s *sheet) {
+	list := s.devices()
+	if len(list) != 2 {
+		return // who holds none, or was not seen, is said
+	}
+	a, b := list[0], list[1]
+	if a.Delay == b.Delay {
+		s.say(Critical, "", "%s and %s both wait %s: when they lose sight of each other both go off", a.by, b.by, a.Delay)
+		return
+	}
+	// The one that waits must outlast the fence of the other.
+	waits, quick := a, b
+	if b.Delay > a.Delay {
+		waits, quick = b, a
+	}
+	apart := waits.Delay - quick.Delay
+	s.say(OK, "", "%s waits %s longer than %s", waits.by, apart, quick.by)
+	switch {
+	case quick.Slowest >= apart:
+		s.say(Critical, waits.by, "it waits %s, and a fence by %s has taken %s: both would go off", apart, quick.by, rounded(quick.Slowest))
+	case apart < fencing.MinimumDelay:
+		s.say(Warning, waits.by, "it waits only %s, less than %s", apart, fencing.MinimumDelay)
+	case apart < 2*quick.Slowest:
+		s.say(Warning, waits.by, "it waits %s, less than twice the %s that a fence by %s has taken", apart, rounded(quick.Slowest), quick.by)
+	}
+}
+
+func rounded(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
+
+func judgeFenceNetwork(s *sheet) {
+	for _, d := range s.devices() {
+		h := s.host(d.by)
+		if d.Address == "" {
+			s.say(Critical, d.by, "the name of the BMC of %s does not resolve: it cannot be fenced", d.Target)
+			continue
+		}
+		if !h.Rings.Known {
+			s.notSeen("ring of %s", d.by)
+			continue
+		}
+		if len(h.Rings.Value) > 0 {
+			s.shared(d, h.Rings.Value)
+		}
+	}
+}
+
+func (s *sheet) host(name string) Host {
+	for _, h := range s.Hosts {
+		if h.Name == name {
+			return h
+		}
+	}
+	return Host{Name: name}
+}
+
+// shared says what the way to a BMC has in common with every link of the ring:
+// one link that is apart is enough.
+func (s *sheet) shared(d device, rings []Ring) {
+	var how string
+	for _, r := range rings {
+		var common string
+		switch {
+		case len(r.Switches) > 0 && len(d.Switches) > 0:
+			if both := intersection(r.Switches, d.Switches); len(both) > 0 && len(both) == len(r.Switches) {
+				common = "the switch " + strings.Join(both, ", ")
+			}
+		case d.Interface != "" && d.Interface == r.Interface && r.Bond > 1:
+			common = "the bond " + r.Interface
+		case d.Interface != "" && d.Interface == r.Interface:
+			common = "the interface " + r.Interface
+		case d.Gateway == "" && r.Subnet != "" && contains(r.Subnet, d.Address):
+			common = "the subnet " + r.Subnet
+		}
+		if common == "" {
+			s.say(OK, d.by, "the way to the BMC of %s has nothing visible in common with the ring's link %s", d.Target, r.Address)
+			return
+		}
+		how = common
+	}
+	s.say(Warning, d.by, "the ring and the way to the BMC of %s share %s: when it fails neither host may go on", d.Target, how)
+}
+
+func intersection(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return !slices.Contains(b, x) })
+}
+
+// provenFor is how long a fence counts as tried.
+const provenFor = 183 * 24 * time.Hour
+
+func judgeProven(s *sheet) {
+	for _, d := range s.devices() {
+		age := s.At.Sub(d.Proven)
+		switch {
+		case d.Proven.IsZero():
+			s.say(Warning, d.by, "it has never proved %s to be off: nobody knows whether that BMC cuts power", d.Target)
+		case age > provenFor:
+			s.say(Advice, d.by, "it last proved %s to be off %d days ago", d.Target, days(age))
+		default:
+			s.say(OK, d.by, "it proved %s to be off %d days ago", d.Target, days(age))
+		}
+	}
+}
+
+func days(d time.Duration) int { return int(d / (24 * time.Hour)) }
+
+func judgeBMCCertificate(s *sheet) {
+	for _, d := range s.devices() {
+		if !d.Verified {
+			s.say(Warning, d.by, "it takes any certificate for that of the BMC of %s", d.Target)
+		}
+	}
+}
+
+func judgeIdentity(s *sheet) {
+	nodes, ok := known(s, "nodes", s.Cluster.Nodes)
+	if !ok {
+		return
+	}
+	first := map[string]string{}
+	for _, n := range nodes {
+		m, told := state.ParseMachine(n.Machine)
+		if !n.ControlPlane || !told {
+			continue
+		}
+		if m == (state.Machine{}) {
+			if s.Topology.Fencing {
+				s.say(Advice, n.Name, "its SMBIOS tells neither UUID nor serial number: a BMC cannot be known to be its own")
+			}
+			continue
+		}
+		for _, id := range []string{"UUID " + m.UUID, "serial number " + m.Serial} {
+			if strings.HasSuffix(id, " ") {
+				continue
+			}
+			if other, taken := first[id]; taken {
+				level := Warning
+				if !s.Topology.Fencing {
+					level = Advice
+				}
+				s.say(level, n.Name, "it has the %s of %s", id, other)
+			}
+			first[id] = n.Name
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// hostChecks are about hosts in general.
+var hostChecks = []Check{
+	{
+		ID: "certificates", Title: "no certificate ends soon", For: Everywhere, judge: judgeCertificates,
+		Why: "A certificate that ends while a host is off keeps it from coming back: kubelet cannot talk to the API that would give it a new one. kubeadm's end after a year unless they are renewed; kubelet renews its own while it runs.",
+		Type: []string{
+			"kubeadm certs check-expiration",
+			"kubeadm certs renew all     # then restart the static pods; on two hosts one after the other: docs/runbook/twonode-certificates.md",
+		},
+	},
+	{
+		ID: "versions", Title: "the hosts run the same versions", For: Several, judge: judgeVersions,
+		Why:  "An upgrade that stopped half way leaves kubelets of two versions. It works until a pod that moves meets the other one, and the next upgrade begins from a state that nobody tested.",
+		Type: []string{"kubectl get nodes -o wide"},
+	},
+	{
+		ID: "swap", Title: "hosts do not swap", For: Everywhere, judge: judgeSwap,
+		Why: "Pages of etcd, kubelet or Corosync on a disk make each of them miss its time-outs under memory pressure: the host looks dead and is fenced. kubelet refuses to start with swap unless told otherwise.",
+		Type: []string{
+			"swapoff -a                             # now",
+			"sed -i '/\\sswap\\s/s/^/#/' /etc/fstab     # and at the next boot",
+		},
+	},
+	{
+		ID: "names", Title: "the names of the cluster resolve on each host", For: Everywhere, judge: judgeNames,
+		Why: "Hosts, persons and pods reach API and ingress by name. A host that resolves them to something else works until its connections have to be made anew.",
+		Type: []string{
+			"holdfast-agent monitor coredns     # on that host",
+			"getent ahosts api.DOMAIN           # docs/runbook/names.md",
+		},
+	},
+}
+
+// The bounds of what ends.
+const (
+	endsCritical  = 7 * 24 * time.Hour
+	endsWarning   = 30 * 24 * time.Hour
+	authorityEnds = 365 * 24 * time.Hour
+)
+
+func judgeCertificates(s *sheet) {
+	eachHost(s, "certificates", func(h Host) state.Fact[[]Certificate] { return h.Certificates }, func(h Host, list []Certificate) {
+		var first time.Time
+		for _, c := range list {
+			if level := s.ending(c); level != OK {
+				s.say(level, h.Name, "%s %s", c.Path, ends(c.Ends.Sub(s.At)))
+			} else if first.IsZero() || c.Ends.Before(first) {
+				first = c.Ends
+			}
+		}
+		if !first.IsZero() {
+			s.say(OK, h.Name, "the first of the others ends in %d days", days(first.Sub(s.At)))
+		}
+	})
+}
+
+func (s *sheet) ending(c Certificate) Level {
+	left := c.Ends.Sub(s.At)
+	switch {
+	case left < endsCritical:
+		return Critical
+	case left < endsWarning:
+		return Warning
+	case c.Authority && left < authorityEnds:
+		return Advice
+	}
+	return OK
+}
+
+func ends(left time.Duration) string {
+	switch {
+	case left <= 0:
+		return sprintf("ended %d days ago", days(-left))
+	case left < 48*time.Hour:
+		return sprintf("ends in %d hours", int(left/time.Hour))
+	}
+	return sprintf("ends in %d days", days(left))
+}
+
+func judgeVersions(s *sheet) {
+	nodes, ok := known(s, "nodes", s.Cluster.Nodes)
+	if !ok {
+		return
+	}
+	s.differ(nodes, "kubelet", Warning, func(n Node) string { return n.Kubelet })
+	s.differ(nodes, "container runtime", Advice, func(n Node) string { return n.Runtime })
+}
+
+func (s *sheet) differ(nodes []Node, what string, level Level, version func(Node) string) {
+	on := map[string][]string{}
+	for _, n := range nodes {
+		on[version(n)] = append(on[version(n)], n.Name)
+	}
+	if len(on) < 2 {
+		return
+	}
+	var words []string
+	for _, v := range slices.Sorted(maps.Keys(on)) {
+		words = append(words, v+" on "+strings.Join(on[v], ", "))
+	}
+	s.say(level, "", "%s: %s", what, strings.Join(words, "; "))
+}
+
+func judgeSwap(s *sheet) {
+	eachHost(s, "swap", func(h Host) state.Fact[uint64] { return h.Swap }, func(h Host, bytes uint64) {
+		if bytes > 0 {
+			s.say(Warning, h.Name, "it has %d MiB of swap", bytes>>20)
+		}
+	})
+}
+
+func judgeNames(s *sheet) {
+	eachHost(s, "names", func(h Host) state.Fact[[]Name] { return h.Names }, func(h Host, list []Name) {
+		for _, n := range list {
+			switch {
+			case n.Problem != "":
+				s.say(Warning, h.Name, "%s does not resolve: %s", n.Name, n.Problem)
+			case len(n.Want) > 0 && !anyOf(n.Addresses, n.Want):
+				s.say(Warning, h.Name, "%s resolves to %s and not to %s", n.Name, strings.Join(n.Addresses, ", "), strings.Join(n.Want, " or "))
+			default:
+				s.say(OK, h.Name, "%s resolves to %s", n.Name, strings.Join(n.Addresses, ", "))
+			}
+		}
+	})
+}

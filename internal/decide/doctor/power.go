@@ -1,0 +1,231 @@
+package doctor
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// powerChecks are about what else could switch a host off or start it anew.
+var powerChecks = []Check{
+	{
+		ID: "power-metal3", Title: "metal3 manages the power of no control plane", For: TwoFencing, judge: judgeMetal3,
+		Why: "The baremetal-operator switches a host to what its BareMetalHost says. On two hosts Pacemaker decides about power by proof; a second one that does not know the proof can switch off the only host that runs, or switch on one that has to stay off.",
+		Type: []string{
+			"kubectl -n NAMESPACE annotate baremetalhost NAME baremetalhost.metal3.io/detached=",
+			"kubectl -n NAMESPACE annotate baremetalhost NAME reboot.metal3.io-     # if it has that",
+		},
+	},
+	{
+		ID: "power-remediation", Title: "no operator remediates control planes", For: TwoFencing, judge: judgeRemediation,
+		Why: "NodeHealthCheck, SelfNodeRemediation and their like restart a node that the API does not hear from. That is what the survivor looks like while it takes over: it would be restarted with the only copy of the data that takes writes.",
+		Type: []string{
+			"kubectl edit nodehealthcheck NAME     # a selector that leaves node-role.kubernetes.io/control-plane out",
+			"kubectl delete KIND NAME              # a remediation of a control plane",
+		},
+	},
+	{
+		ID: "power-devices", Title: "Pacemaker has no fence devices but ours", For: TwoFencing, judge: judgeDevices,
+		Why: "Only fence_holdfast reads back that the host is off and leaves the proof that lets the survivor's etcd go on. A fence by another device is no proof: the survivor waits for a person, or the host is switched off twice.",
+		Type: []string{
+			"pcs stonith config",
+			"pcs stonith delete DEVICE     # after you know whose it is",
+		},
+	},
+	{
+		ID: "power-watchdog", Title: "no watchdog restarts a host by itself", For: TwoFencing, judge: judgeWatchdog,
+		Why:  "SBD and watchdog daemons restart a host that they think is ill, for instance one that lost its peer: the survivor. And a host that restarted by itself is not proven to be off.",
+		Type: []string{"systemctl disable --now sbd.service watchdog.service     # after a look at what set them up"},
+	},
+	{
+		ID: "power-reboots", Title: "nothing reboots hosts on its own", For: Everywhere, judge: judgeReboots,
+		Why: "A tool that reboots hosts for updates does not know whether the other host holds all the data right now. One host that reboots while its peer is away or still catching up stops the cluster; on a single host every such reboot does.",
+		Type: []string{
+			"echo 'Unattended-Upgrade::Automatic-Reboot \"false\";' > /etc/apt/apt.conf.d/99-no-reboot     # Debian, Ubuntu",
+			"kubectl -n NAMESPACE delete daemonset NAME                                                  # kured",
+			"holdfast status     # before each reboot by hand: does the cluster survive the loss of that host?",
+		},
+	},
+}
+
+func judgeMetal3(s *sheet) {
+	hosts, ok := known(s, "BareMetalHosts", s.Cluster.Metal)
+	if !ok {
+		return
+	}
+	for _, h := range hosts {
+		about := "BareMetalHost " + h.Namespace + "/" + h.Name
+		switch {
+		case !h.BMC || !s.isControlPlane(h):
+		case h.Reboots:
+			s.say(Critical, about, "it is of a control plane and asks for a reboot")
+		case h.Detached:
+			s.say(OK, about, "detached: metal3 leaves its power alone")
+		case !h.Online:
+			s.say(Critical, about, "it is of a control plane and says online: false: metal3 switches the host off")
+		default:
+			s.say(Warning, about, "it is of a control plane and not detached: metal3 manages its power")
+		}
+	}
+}
+
+// isControlPlane tells by everything that may name the host.
+func (s *sheet) isControlPlane(b BareMetalHost) bool {
+	if b.ControlPlane {
+		return true
+	}
+	for _, h := range s.Hosts {
+		for _, name := range []string{b.Name, b.Hostname, b.Consumer} {
+			if first, _, _ := strings.Cut(name, "."); name == h.Name || first != "" && first == h.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func judgeRemediation(s *sheet) {
+	if rules, ok := known(s, "objects that remediate nodes", s.Cluster.Remedies); ok {
+		for _, r := range rules {
+			if chosen := s.chosen(r); len(chosen) > 0 {
+				s.say(Critical, objectName(r.Kind, r.Namespace, r.Name), "it is about control planes: %s", strings.Join(chosen, ", "))
+			}
+		}
+	}
+	s.runs(remediators, Warning, "%s runs, which can restart nodes: see that it never selects a control plane")
+}
+
+// chosen are the control planes that a rule is about.
+func (s *sheet) chosen(r RemediationRule) []string {
+	var out []string
+	for _, n := range s.Cluster.Nodes.Value {
+		if n.ControlPlane && (r.Node == n.Name || r.Node == "" && selects(r.Selector, n.Labels)) {
+			out = append(out, n.Name)
+		}
+	}
+	if r.Node != "" && len(out) == 0 {
+		for _, h := range s.Hosts {
+			if h.Name == r.Node {
+				out = append(out, h.Name)
+			}
+		}
+	}
+	return out
+}
+
+// selects reports whether a selector selects labels. An empty one selects all,
+// one that is missing or wrong selects nothing.
+func selects(selector *metav1.LabelSelector, set map[string]string) bool {
+	sel, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && sel.Matches(labels.Set(set))
+}
+
+// program is what is known by a part of its image's or its object's name.
+type program struct{ part, name string }
+
+var (
+	remediators = []program{
+		{"self-node-remediation", "SelfNodeRemediation"},
+		{"poison-pill", "Poison Pill"},
+		{"node-healthcheck", "NodeHealthCheck"},
+		{"node-health-check", "NodeHealthCheck"},
+		{"fence-agents-remediation", "FenceAgentsRemediation"},
+		{"machine-deletion-remediation", "MachineDeletionRemediation"},
+		{"machine-api-operator", "MachineHealthCheck"},
+	}
+	rebooters = []program{
+		{"kured", "kured"},
+		{"system-upgrade-controller", "the system upgrade controller"},
+		{"flatcar-linux-update-operator", "the Flatcar update operator"},
+		{"update-agent", "the Flatcar update agent"},
+	}
+)
+
+// runs says which of some programs run as a workload.
+func (s *sheet) runs(programs []program, level Level, format string) {
+	workloads, ok := known(s, "workloads", s.Cluster.Workloads)
+	if !ok {
+		return
+	}
+	for _, w := range workloads {
+		if name := w.is(programs); name != "" && w.Replicas > 0 {
+			s.say(level, objectName(w.Kind, w.Namespace, w.Name), format, name)
+		}
+	}
+}
+
+// is returns the name of the first program that a workload is.
+func (w Workload) is(programs []program) string {
+	for _, p := range programs {
+		if strings.Contains(w.Name, p.part) {
+			return p.name
+		}
+		for _, image := range w.Images {
+			if strings.Contains(imageName(image), p.part) {
+				return p.name
+			}
+		}
+	}
+	return ""
+}
+
+// imageName is an image without registry, tag and digest: the name of a
+// registry tells nothing about what runs.
+func imageName(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	image = image[strings.LastIndexByte(image, '/')+1:]
+	image, _, _ = strings.Cut(image, ":")
+	return image
+}
+
+func objectName(kind, namespace, name string) string {
+	if namespace == "" {
+		return kind + " " + name
+	}
+	return kind + " " + namespace + "/" + name
+}
+
+func judgeDevices(s *sheet) {
+	seen := map[string]bool{}
+	blind := true
+	for _, h := range s.Hosts {
+		blind = blind && !h.Devices.Known
+		for _, d := range h.Devices.Value {
+			if !d.Ours && !seen[d.ID] {
+				s.say(Warning, d.ID, "a fence device of agent %s that the setup did not make", d.Agent)
+			}
+			seen[d.ID] = true
+		}
+	}
+	if blind { // Pacemaker's configuration is the same on both
+		s.notSeen("Pacemaker's configuration, on no host")
+	}
+}
+
+func judgeWatchdog(s *sheet) {
+	eachHost(s, "watchdogs", func(h Host) state.Fact[[]string] { return h.Watchdogs }, func(h Host, list []string) {
+		for _, w := range list {
+			level := Warning
+			if strings.HasPrefix(w, "sbd") {
+				level = Critical
+			}
+			s.say(level, h.Name, "%s", w)
+		}
+	})
+}
+
+func judgeReboots(s *sheet) {
+	level := Warning
+	if s.Topology.ControlPlanes < 2 {
+		level = Advice
+	}
+	s.runs(rebooters, level, "%s runs, which reboots hosts")
+	eachHost(s, "automatic reboots", func(h Host) state.Fact[[]string] { return h.Rebooters }, func(h Host, list []string) {
+		for _, r := range list {
+			s.say(level, h.Name, "%s", r)
+		}
+	})
+}

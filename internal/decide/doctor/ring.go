@@ -1,0 +1,103 @@
+package doctor
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// ringChecks are about the network between two hosts.
+var ringChecks = []Check{
+	{
+		ID: "ring-links", Title: "Corosync has more than one way to the peer", For: TwoFencing, judge: judgeLinks,
+		Why: "With one link one cable or one port is enough to make hosts lose each other: a healthy host is then fenced. A second link over another switch, or at least a bond, makes that two failures.",
+		Type: []string{
+			"corosync-cfgtool -s                                     # the links and how they are",
+			"pcs cluster link add cp-1=ADDRESS-1 cp-2=ADDRESS-2      # on one host; addresses of another network",
+		},
+	},
+	{
+		ID: "ring-mtu", Title: "both ends of the ring have one MTU", For: TwoFencing, judge: judgeMTU,
+		Why: "Where one end sends packets that the other does not take, small ones pass: Corosync sees its peer and etcd, whose packets are large, hangs. That looks like a slow disk and is none.",
+		Type: []string{
+			"ip link show INTERFACE                             # on each host",
+			"ping -M do -s $((MTU - 28)) ADDRESS-OF-THE-PEER    # the whole way has to take it",
+		},
+	},
+}
+
+func judgeLinks(s *sheet) {
+	eachHost(s, "Corosync's links", rings, func(h Host, list []Ring) {
+		switch {
+		case len(list) == 0:
+			s.say(Warning, h.Name, "Corosync's configuration names no address of it")
+		case len(list) == 1 && list[0].Bond > 1:
+			s.say(Advice, h.Name, "Corosync has one link, over a bond of %d interfaces (%s)", list[0].Bond, list[0].Interface)
+		case len(list) == 1:
+			s.say(Warning, h.Name, "Corosync has one link only, %s", over(list[0]))
+		case sameWay(list):
+			s.say(Warning, h.Name, "all %d links of Corosync go over %s", len(list), list[0].Interface)
+		default:
+			s.say(OK, h.Name, "%d links", len(list))
+		}
+	})
+}
+
+func rings(h Host) state.Fact[[]Ring] { return h.Rings }
+
+func over(r Ring) string {
+	if r.Interface == "" {
+		return "at " + r.Address
+	}
+	return "over " + r.Interface + " (" + r.Address + ")"
+}
+
+// sameWay reports whether all links go over one interface that is no bond.
+func sameWay(list []Ring) bool {
+	for _, r := range list {
+		if r.Interface == "" || r.Interface != list[0].Interface || r.Bond > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+func judgeMTU(s *sheet) {
+	ends := map[int][]string{} // by link: who has which
+	first := map[int]int{}
+	differ := map[int]bool{}
+	eachHost(s, "MTU of the ring", rings, func(h Host, list []Ring) {
+		for i, r := range list {
+			if r.MTU == 0 {
+				s.notSeen("MTU of %s on %s", r.Address, h.Name)
+				continue
+			}
+			if m, ok := first[i]; ok && m != r.MTU {
+				differ[i] = true
+			}
+			first[i] = r.MTU
+			ends[i] = append(ends[i], sprintf("%s has %d on %s", h.Name, r.MTU, r.Interface))
+		}
+	})
+	for i := range len(ends) {
+		level := OK
+		if differ[i] {
+			level = Warning
+		}
+		s.say(level, "", "link %d: %s", i, strings.Join(ends[i], ", "))
+	}
+}
+
+// contains reports whether a subnet has an address.
+func contains(subnet, address string) bool {
+	p, err := netip.ParsePrefix(subnet)
+	a, err2 := netip.ParseAddr(address)
+	return err == nil && err2 == nil && p.Contains(a)
+}
+
+// anyOf reports whether two lists of addresses have one in common.
+func anyOf(got, want []string) bool {
+	return slices.ContainsFunc(want, func(w string) bool { return slices.Contains(got, w) })
+}

@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+)
+
+// The bounds of a measurement. Writes are as large as etcd's recommendation for
+// the measurement of disks has them.
+const (
+	diskTime  = 2 * time.Second
+	diskBytes = 8 << 20
+	writeSize = 2300
+	maxWrites = diskBytes / writeSize
+)
+
+// measure writes to the disk of a folder as etcd does to its log: small writes,
+// one after the other, each made durable before the next one.
+func measure(ctx context.Context, dir string, now func() time.Time) (decide.Disk, error) {
+	f, err := nameless(dir)
+	if err != nil {
+		return decide.Disk{}, fmt.Errorf("measure the disk of %s: %w", dir, err)
+	}
+	took, err := write(ctx, f, now)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return decide.Disk{}, fmt.Errorf("measure the disk of %s: %w", dir, err)
+	}
+	slices.Sort(took)
+	return decide.Disk{Path: dir, Writes: len(took), P99: took[(len(took)*99+99)/100-1], Worst: took[len(took)-1]}, nil
+}
+
+// nameless opens a file that has no name in its folder, and so is gone however
+// this process ends: the folder is etcd's and only etcd has files in it.
+func nameless(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("a file without a name cannot be had there: %w", err)
+	}
+	return os.NewFile(uintptr(fd), dir), nil
+}
+
+// write writes until one of the bounds is reached, at least once.
+func write(ctx context.Context, f *os.File, now func() time.Time) ([]time.Duration, error) {
+	block := make([]byte, writeSize)
+	begin := now()
+	var took []time.Duration
+	for {
+		before := now()
+		if _, err := f.Write(block); err != nil {
+			return nil, err
+		}
+		if err := unix.Fdatasync(int(f.Fd())); err != nil {
+			return nil, err
+		}
+		after := now()
+		took = append(took, after.Sub(before))
+		if after.Sub(begin) >= diskTime || len(took) == maxWrites || ctx.Err() != nil {
+			return took, ctx.Err()
+		}
+	}
+}

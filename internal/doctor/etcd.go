@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+)
+
+// metricsURLs are where etcd on this host tells its metrics.
+var metricsURLs = []string{"http://127.0.0.1:2381/metrics", "http://[::1]:2381/metrics"}
+
+func (l *look) etcd() (decide.Etcd, error) {
+	var failed error
+	for _, url := range metricsURLs {
+		page, err := l.Get(l.ctx, url)
+		if err == nil {
+			return parseEtcd(page)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return decide.Etcd{}, failed
+}
+
+const fsync = "etcd_disk_wal_fsync_duration_seconds"
+
+// parseEtcd reads what is wanted of etcd's metrics.
+func parseEtcd(page []byte) (decide.Etcd, error) {
+	var e decide.Etcd
+	var buckets []bucket
+	for scan := bufio.NewScanner(bytes.NewReader(page)); scan.Scan(); {
+		name, text, ok := strings.Cut(scan.Text(), " ")
+		value, err := strconv.ParseFloat(text, 64)
+		if !ok || err != nil || value < 0 {
+			continue
+		}
+		switch name {
+		case "etcd_mvcc_db_total_size_in_bytes":
+			e.Size = uint64(value)
+		case "etcd_mvcc_db_total_size_in_use_in_bytes":
+			e.InUse = uint64(value)
+		case "etcd_server_quota_backend_bytes":
+			e.Quota = uint64(value)
+		}
+		if le, ok := strings.CutPrefix(name, fsync+`_bucket{le="`); ok {
+			if bound, err := strconv.ParseFloat(strings.TrimSuffix(le, `"}`), 64); err == nil {
+				buckets = append(buckets, bucket{bound, value})
+			}
+		}
+	}
+	if e.Size == 0 || len(buckets) == 0 {
+		return e, errors.New("these are not the metrics of etcd")
+	}
+	e.Writes = uint64(buckets[len(buckets)-1].count)
+	e.FsyncP99 = quantile(0.99, buckets)
+	return e, nil
+}
+
+// bucket counts what took up to bound seconds.
+type bucket struct{ bound, count float64 }
+
+// quantile interpolates within the bucket that it falls into, and is the last
+// finite bound for what is beyond it: as Prometheus does.
+func quantile(q float64, buckets []bucket) time.Duration {
+	slices.SortFunc(buckets, func(a, b bucket) int { return cmp.Compare(a.bound, b.bound) })
+	rank := q * buckets[len(buckets)-1].count
+	var before bucket
+	for _, b := range buckets {
+		if b.count >= rank && b.count > before.count {
+			if math.IsInf(b.bound, 1) {
+				break
+			}
+			return seconds(before.bound + (b.bound-before.bound)*(rank-before.count)/(b.count-before.count))
+		}
+		before = b
+	}
+	return seconds(before.bound)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

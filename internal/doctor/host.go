@@ -1,0 +1,176 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Site is what a host knows of its cluster without asking anybody.
+type Site struct {
+	Settings state.NetworkSettings
+	Workers  int
+}
+
+// Eyes look at one host.
+type Eyes struct {
+	// Root is the directory that is the host's root.
+	Root string
+	// Site is unknown on a host that belongs to no cluster.
+	Site state.Fact[Site]
+	// DataDir is etcd's, on whose disk Disk measures, if that is asked for.
+	DataDir string
+	Disk    bool
+	Now     func() time.Time
+
+	// What follows reaches out of the process; tests put their own in.
+	Run     func(context.Context, host.Cmd) ([]byte, error)
+	Network func() (netwatch.Snapshot, error)
+	Resolve func(context.Context, string) ([]string, error)
+	Get     func(ctx context.Context, url string) ([]byte, error)
+	Kernel  func() (synchronised bool, err error)
+}
+
+// This is the host that the process runs on.
+func This(site state.Fact[Site], disk bool) Eyes {
+	return Eyes{
+		Root: "/", Site: site, DataDir: "/var/lib/etcd", Disk: disk, Now: time.Now,
+		Run:     host.Run,
+		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
+		Resolve: net.DefaultResolver.LookupHost,
+		Get:     get, Kernel: kernelClock,
+	}
+}
+
+// The bounds of one question.
+const (
+	toolTime = 5 * time.Second
+	nameTime = 3 * time.Second
+	maxFile  = 8 << 20
+)
+
+// look is one look at a host.
+type look struct {
+	Eyes
+
+	ctx     context.Context //nolint:containedctx // the look is one call
+	h       decide.Host
+	network netwatch.Snapshot
+	units   map[string]string
+}
+
+// Host looks at the host.
+func (e Eyes) Host(ctx context.Context) decide.Host {
+	l := look{Eyes: e, ctx: ctx}
+	l.h.From = e.Now()
+	name, err := os.Hostname()
+	l.note("own name", err)
+	l.h.Name = strings.ToLower(name)
+	if e.Site.Known {
+		s := e.Site.Value
+		l.h.Topology = state.Known(decide.Topology{ControlPlanes: s.Settings.ControlPlanes, Workers: s.Workers, Fencing: s.Settings.Fencing})
+	}
+	l.network, err = e.Network()
+	l.note("network", err)
+	l.units, err = l.activeUnits()
+	l.note("units", err)
+	l.h.Clock = fact(&l, "clock", l.clock)
+	l.h.Swap = fact(&l, "swap", l.swap)
+	l.h.Rebooters = fact(&l, "automatic reboots", l.rebooters)
+	l.h.Names = fact(&l, "names", l.names)
+	l.h.Certificates = fact(&l, "certificates", l.certificates)
+	l.h.Etcd = fact(&l, "metrics of etcd", l.etcd)
+	if e.Site.Known && e.Site.Value.Settings.Fencing {
+		l.twoNodes()
+	}
+	if e.Disk {
+		l.h.Disk = fact(&l, "disk", func() (decide.Disk, error) { return measure(ctx, e.path(e.DataDir), e.Now) })
+	}
+	l.h.To = e.Now()
+	return l.h
+}
+
+// twoNodes looks at what only hosts have that fence each other.
+func (l *look) twoNodes() {
+	switches := l.switches()
+	l.h.Watchdogs = fact(l, "watchdogs", l.watchdogs)
+	l.h.Rings = fact(l, "ring", func() ([]decide.Ring, error) { return l.rings(switches) })
+	l.h.BMCs = fact(l, "fence devices", func() ([]decide.BMC, error) { return l.bmcs(switches) })
+	l.h.Devices = fact(l, "Pacemaker's configuration", l.devices)
+}
+
+func (e Eyes) path(name string) string { return filepath.Join(e.Root, name) }
+
+// note keeps why something is not known.
+func (l *look) note(what string, err error) {
+	if err != nil {
+		l.h.Trouble = append(l.h.Trouble, what+": "+err.Error())
+	}
+}
+
+// fact asks for something, and knows it or why it does not.
+func fact[T any](l *look, what string, ask func() (T, error)) state.Fact[T] {
+	v, err := ask()
+	if err != nil {
+		l.note(what, err)
+		return state.Fact[T]{}
+	}
+	return state.Known(v)
+}
+
+// tool runs a program that answers soon or not at all.
+func (l *look) tool(name string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(l.ctx, toolTime, fmt.Errorf("no answer in %s", toolTime))
+	defer cancel()
+	return l.Run(ctx, host.Command(name, args...))
+}
+
+// read reads a small file of the host.
+func (l *look) read(name string) ([]byte, error) {
+	f, err := os.Open(l.path(name))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s has more than %d MiB", name, maxFile>>20)
+	}
+	return data, err
+}
+
+func (l *look) exists(name string) bool {
+	_, err := os.Stat(l.path(name))
+	return err == nil
+}
+
+// get reads a page of this host's loopback address.
+func get(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return nil, errors.New(res.Status)
+	}
+	return io.ReadAll(io.LimitReader(res.Body, maxFile))
+}

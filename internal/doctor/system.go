@@ -1,0 +1,194 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+)
+
+var (
+	clockUnits    = []string{"chrony.service", "chronyd.service", "systemd-timesyncd.service", "ntpd.service", "ntpsec.service", "ntp.service", "openntpd.service"}
+	watchdogUnits = map[string]string{
+		"sbd.service":          "sbd.service runs: it restarts a host that loses its peer or its disk",
+		"watchdog.service":     "watchdog.service runs: it restarts the host by rules of its own",
+		"watchdog-mux.service": "watchdog-mux.service runs: it restarts the host by rules of another cluster manager",
+	}
+	rebootUnits = map[string]string{
+		"zincati.service":                "zincati.service runs: it reboots into updates",
+		"locksmithd.service":             "locksmithd.service runs: it reboots into updates",
+		"rpm-ostreed-automatic.timer":    "rpm-ostreed-automatic.timer runs: it may reboot into updates",
+		"rebootmgr.service":              "rebootmgr.service runs: it reboots in its maintenance window",
+		"transactional-update.timer":     "transactional-update.timer runs: it may reboot into updates",
+		"dnf-automatic-install.timer":    "",
+		"dnf-automatic.timer":            "",
+		"dnf5-automatic.timer":           "",
+		"unattended-upgrades.service":    "",
+		"apt-daily-upgrade.timer":        "",
+		"systemd-sysupdate-reboot.timer": "systemd-sysupdate-reboot.timer runs: it reboots into updates",
+	}
+)
+
+// activeUnits asks for all units of interest at once.
+func (l *look) activeUnits() (map[string]string, error) {
+	names := slices.Clone(clockUnits)
+	for _, set := range []map[string]string{watchdogUnits, rebootUnits} {
+		for name := range set {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	// It fails where one of them is not active, and has said so then.
+	out, err := l.tool("systemctl", append([]string{"is-active"}, names...)...)
+	states := strings.Fields(string(out))
+	if len(states) != len(names) {
+		return nil, fmt.Errorf("systemctl told of %d units instead of %d: %w", len(states), len(names), err)
+	}
+	active := map[string]string{}
+	for i, name := range names {
+		active[name] = states[i]
+	}
+	return active, nil
+}
+
+func (l *look) active(unit string) bool { return l.units[unit] == "active" }
+
+// needUnits is an error where it is not known which units run.
+func (l *look) needUnits() error {
+	if l.units == nil {
+		return errors.New("it is not known which units run")
+	}
+	return nil
+}
+
+// kernelClock is what the kernel says about its clock: who keeps it right tells
+// it so.
+func kernelClock() (bool, error) {
+	var t unix.Timex
+	s, err := unix.Adjtimex(&t)
+	if err != nil {
+		return false, fmt.Errorf("ask the kernel about its clock: %w", err)
+	}
+	return s != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0, nil
+}
+
+func (l *look) clock() (decide.Clock, error) {
+	synchronised, err := l.Kernel()
+	c := decide.Clock{Synchronised: synchronised}
+	for _, unit := range clockUnits {
+		if l.active(unit) {
+			c.Service = strings.TrimSuffix(unit, ".service")
+			break
+		}
+	}
+	return c, err
+}
+
+// swap adds up the swap that is on; what is in compressed memory reaches no disk.
+func (l *look) swap() (uint64, error) {
+	data, err := l.read("/proc/swaps")
+	if err != nil {
+		return 0, err
+	}
+	var sum uint64
+	for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		f := strings.Fields(line)
+		if i == 0 || len(f) < 3 || strings.HasPrefix(f[0], "/dev/zram") {
+			continue
+		}
+		kib, err := strconv.ParseUint(f[2], 10, 54)
+		if err != nil {
+			return 0, fmt.Errorf("/proc/swaps: %w", err)
+		}
+		sum += kib << 10
+	}
+	return sum, nil
+}
+
+func (l *look) watchdogs() ([]string, error) { return l.running(watchdogUnits) }
+
+// running are the words for those units of a set that run and have some.
+func (l *look) running(set map[string]string) ([]string, error) {
+	if err := l.needUnits(); err != nil {
+		return nil, err
+	}
+	out := []string{} // one that is nil would read as unknown
+	for unit, words := range set {
+		if words != "" && l.active(unit) {
+			out = append(out, words)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// rebooters are what reboots this host by itself.
+func (l *look) rebooters() ([]string, error) {
+	out, err := l.running(rebootUnits)
+	if err != nil {
+		return nil, err
+	}
+	apt, err := l.aptReboots()
+	if err != nil {
+		return nil, err
+	}
+	if apt != "" && (l.active("apt-daily-upgrade.timer") || l.active("unattended-upgrades.service")) {
+		out = append(out, "unattended-upgrades reboots it after updates ("+apt+")")
+	}
+	for _, unit := range []string{"dnf-automatic.timer", "dnf-automatic-install.timer", "dnf5-automatic.timer"} {
+		if conf := l.dnfReboots(); l.active(unit) && conf != "" {
+			out = append(out, unit+" reboots it after updates ("+conf+")")
+		}
+	}
+	return out, nil
+}
+
+var aptReboot = regexp.MustCompile(`(?m)^\s*(?:Unattended-Upgrade::)?Automatic-Reboot\s+"([^"]*)"\s*;`)
+
+// aptReboots is the file that has unattended-upgrades reboot the host, empty
+// for none. A later file overrules an earlier one.
+func (l *look) aptReboots() (string, error) {
+	if !l.exists("/usr/bin/unattended-upgrade") {
+		return "", nil
+	}
+	files, err := filepath.Glob(l.path("/etc/apt/apt.conf.d/*"))
+	if err != nil {
+		return "", err
+	}
+	by := ""
+	for _, path := range append([]string{l.path("/etc/apt/apt.conf")}, files...) {
+		name := "/" + strings.TrimPrefix(strings.TrimPrefix(path, l.Root), "/")
+		if !l.exists(name) {
+			continue
+		}
+		data, err := l.read(name)
+		if err != nil {
+			return "", err
+		}
+		for _, m := range aptReboot.FindAllSubmatch(data, -1) {
+			by = ""
+			if slices.Contains([]string{"true", "1", "yes", "on"}, strings.ToLower(string(m[1]))) {
+				by = name
+			}
+		}
+	}
+	return by, nil
+}
+
+var dnfReboot = regexp.MustCompile(`(?m)^\s*reboot\s*=\s*(when-changed|when-needed)\s*$`)
+
+func (l *look) dnfReboots() string {
+	for _, name := range []string{"/etc/dnf/automatic.conf", "/etc/dnf/dnf5-plugins/automatic.conf"} {
+		if data, err := l.read(name); err == nil && dnfReboot.Match(data) {
+			return name
+		}
+	}
+	return ""
+}
