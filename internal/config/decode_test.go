@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // document is a good file as raw text, with a place to spoil it.
@@ -224,17 +225,20 @@ func TestErrorsCountAndOrderTheMistakes(t *testing.T) {
 	}
 }
 
+// mistakes are those of a configuration that was built, not parsed.
+func mistakes(c *InstallConfig) field.ErrorList { return newInvalidError(validate(c, nil)).Errors() }
+
 func TestValidateChecksAConfigurationThatWasBuilt(t *testing.T) {
 	c := &InstallConfig{}
 	Default(c)
 	var got []string
-	for _, e := range Validate(c) {
+	for _, e := range mistakes(c) {
 		got = append(got, e.Field)
 	}
 	if diff := cmp.Diff([]string{"apiVersion", "baseDomain", "metadata.name", "platform"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if errs := Validate(&InstallConfig{Compute: []MachinePool{{}}}); len(errs) < 5 {
+	if errs := mistakes(&InstallConfig{Compute: []MachinePool{{}}}); len(errs) < 5 {
 		t.Errorf("without defaults: got %v", errs)
 	}
 }

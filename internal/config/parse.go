@@ -37,12 +37,6 @@ func Unmarshal(data []byte) (*InstallConfig, error) {
 	return c, nil
 }
 
-// Validate returns every mistake of a configuration that carries its defaults,
-// ordered by field path. It is for values that were built rather than parsed.
-func Validate(c *InstallConfig) field.ErrorList {
-	return newInvalidError(validate(c, nil)).Errors()
-}
-
 // InvalidError is what Parse returns: all mistakes of one file.
 type InvalidError struct {
 	errs field.ErrorList

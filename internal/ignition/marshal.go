@@ -27,16 +27,6 @@ func Marshal(c Config, version string) ([]byte, error) {
 	return encode(c.types(DataURL), c.types(noData), version)
 }
 
-// Convert rewrites a configuration of any version up to Newest in the given
-// one. Fields that the version does not know are an error, never dropped.
-func Convert(raw []byte, version string) ([]byte, error) {
-	cfg, err := Parse(raw)
-	if err != nil {
-		return nil, err
-	}
-	return encode(cfg, cfg, version)
-}
-
 // encode returns a configuration whose skeleton, the same without the bytes
 // of its files, passes the version's parser.
 func encode(cfg, skeleton types.Config, version string) ([]byte, error) {

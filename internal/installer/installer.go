@@ -64,13 +64,6 @@ type InputError struct{ Err error }
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// Load returns the site of the directory. The first call for a directory
-// generates its keys and saves them; later ones use those.
-func (in *Installer) Load() (*site.Site, error) {
-	s, _, err := in.open()
-	return s, err
-}
-
 // Made returns the site that the directory's files were made for, whatever was
 // written into the install configuration since. It makes and changes nothing.
 func (in *Installer) Made() (*site.Site, error) {

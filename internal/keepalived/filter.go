@@ -195,18 +195,3 @@ func Dropped() (uint64, error) {
 	}
 	return n, nil
 }
-
-// RemoveFilter takes the table away.
-func RemoveFilter() error {
-	conn, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("nftables: %w", err)
-	}
-	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
-	conn.AddTable(table)
-	conn.DelTable(table)
-	if err := conn.Flush(); err != nil {
-		return fmt.Errorf("remove table %s: %w", filterTable, err)
-	}
-	return nil
-}

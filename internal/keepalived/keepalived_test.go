@@ -70,8 +70,8 @@ func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
 	if n, err := Dropped(); err != nil || n != 0 {
 		t.Errorf("dropped %d, %v", n, err)
 	}
-	if err := RemoveFilter(); err != nil {
-		t.Error(err)
+	if out, err := exec.Command("nft", "delete", "table", "inet", filterTable).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	if n, err := Dropped(); err != nil || n != 0 {
 		t.Errorf("without a table: dropped %d, %v", n, err)

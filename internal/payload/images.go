@@ -1,9 +1,6 @@
 package payload
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // ImageSpec says what an image consists of.
 type ImageSpec struct {
@@ -151,12 +148,4 @@ func inBin(component string, names ...string) []ImageFile {
 		out = append(out, ImageFile{Component: component, Binary: n, Path: "/usr/local/bin/" + n})
 	}
 	return out
-}
-
-// Name returns the name of the image that a full reference stands for, and
-// whether it is one of a release.
-func Name(ref string) (string, bool) {
-	rest, ok := strings.CutPrefix(ref, Registry+"/")
-	name, _, _ := strings.Cut(rest, ":")
-	return name, ok && name != ""
 }

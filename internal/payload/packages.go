@@ -63,9 +63,6 @@ var extensionPackages = map[Extension][]hostPackage{
 	},
 }
 
-// Extensions lists the extensions there are.
-func Extensions() []Extension { return []Extension{ExtensionTwoNodeHA} }
-
 // HostPackages lists, sorted, the Debian packages that a host with these
 // extensions needs.
 func HostPackages(ext ...Extension) []string { return HostPackagesFor(APT, ext...) }

@@ -16,19 +16,9 @@ import (
 	"github.com/holdfast/holdfast/internal/ignition"
 )
 
-// Decode reads an Ignition configuration of spec 3.0.0 to ignition.Newest
-// whose resources are all inline. The error names, all at once and by field
-// path, what is wrong and what a package-based host does not do.
-func Decode(raw []byte) (Desired, error) {
-	cfg, err := ignition.Parse(raw)
-	if err != nil {
-		return Desired{}, err
-	}
-	return FromConfig(cfg)
-}
-
-// FromConfig is Decode for a configuration that is already parsed and
-// validated.
+// FromConfig reads an Ignition configuration, parsed and validated, whose
+// resources are all inline. The error names, all at once and by field path, what
+// is wrong and what a package-based host does not do.
 func FromConfig(cfg types.Config) (Desired, error) {
 	d := decoder{}
 	d.refuse(cfg)

@@ -26,7 +26,7 @@ func TestDecodeNamesEverythingItRefusesAtOnce(t *testing.T) {
     {"path":"/etc/holdfast/packages.json","contents":{"source":"data:,%7B%22apt%22%3A%5B%22-o%22%5D%7D"}}],
   "links":[{"path":"/l","hard":true,"target":"../x"}]},
 "systemd":{"units":[{"name":"../../x.service","contents":"[Service]\nA=1"},{"name":"m.service","mask":true,"contents":"[Service]\nA=1"}]}}`
-	_, err := Decode([]byte(raw))
+	_, err := read([]byte(raw))
 	if err == nil {
 		t.Fatal("decoded")
 	}
@@ -88,7 +88,7 @@ func TestDecodeReadsEveryStableVersionAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := Decode(raw)
+		d, err := read(raw)
 		if err != nil {
 			t.Fatalf("%s: %v", version, err)
 		}
@@ -115,10 +115,19 @@ func FuzzDecodeNeverPanicsAndPlansAreStable(f *testing.F) {
 	}
 	f.Add([]byte(`{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"/a","append":[{"source":"data:,x"}]}]}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		d, err := Decode(raw)
+		d, err := read(raw)
 		if err != nil {
 			return
 		}
 		settle(t, d, Observed{Live: true, Packages: PackageState{Manager: "apt"}})
 	})
+}
+
+// read parses a configuration too.
+func read(raw []byte) (Desired, error) {
+	cfg, err := ignition.Parse(raw)
+	if err != nil {
+		return Desired{}, err
+	}
+	return FromConfig(cfg)
 }

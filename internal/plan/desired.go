@@ -151,34 +151,6 @@ func (p Packages) For(manager string) []string {
 	}
 }
 
-// UserNames returns the accounts that have to be looked up on the host before
-// a plan can be made, sorted.
-func (d Desired) UserNames() []string {
-	var names []string
-	for _, u := range d.Users {
-		names = append(names, u.Name)
-	}
-	for _, o := range d.owners() {
-		names = append(names, o.User.Name)
-	}
-	return distinct(names)
-}
-
-// GroupNames returns the groups that have to be looked up, sorted.
-func (d Desired) GroupNames() []string {
-	var names []string
-	for _, g := range d.Groups {
-		names = append(names, g.Name)
-	}
-	for _, u := range d.Users {
-		names = append(names, append(u.Groups, u.PrimaryGroup)...)
-	}
-	for _, o := range d.owners() {
-		names = append(names, o.Group.Name)
-	}
-	return distinct(names)
-}
-
 // UnitNames returns the units whose state has to be looked up, sorted.
 func (d Desired) UnitNames() []string {
 	var names []string
@@ -212,20 +184,6 @@ func (d Desired) Paths(users map[string]Account) []string {
 		paths = append(paths, home, path.Join(home, ".ssh"), path.Join(home, ".ssh", keysFile))
 	}
 	return distinct(paths)
-}
-
-func (d Desired) owners() []Owner {
-	var owners []Owner
-	for _, n := range d.Directories {
-		owners = append(owners, n.Owner)
-	}
-	for _, n := range d.Files {
-		owners = append(owners, n.Owner)
-	}
-	for _, n := range d.Links {
-		owners = append(owners, n.Owner)
-	}
-	return owners
 }
 
 // distinct returns the names sorted, each once, without the empty one.

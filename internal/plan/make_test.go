@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func decode(t testing.TB, raw string) Desired {
 	t.Helper()
-	d, err := Decode([]byte(raw))
+	d, err := read([]byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 
 func TestEveryImageIsAValidOCIImageWithItsName(t *testing.T) {
 	s := testStore(t)
-	index, err := layout.ImageIndexFromPath(s.Dir())
+	index, err := layout.ImageIndexFromPath(s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

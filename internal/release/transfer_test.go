@@ -36,7 +36,7 @@ func TestAReleaseSurvivesPushAndPull(t *testing.T) {
 	if err := pulled.Verify(); err != nil {
 		t.Error(err)
 	}
-	if !maps.Equal(snapshot(t, dir), snapshot(t, s.Dir())) {
+	if !maps.Equal(snapshot(t, dir), snapshot(t, s.dir)) {
 		t.Error("the pulled folder differs")
 	}
 }
@@ -75,7 +75,7 @@ func TestAnInterruptedPullGoesOn(t *testing.T) {
 	if after, err := os.Stat(kept); err != nil || !os.SameFile(before, after) {
 		t.Errorf("a blob that was there was fetched again: %v", err)
 	}
-	if !maps.Equal(snapshot(t, dir), snapshot(t, s.Dir())) {
+	if !maps.Equal(snapshot(t, dir), snapshot(t, s.dir)) {
 		t.Error("the pulled folder differs")
 	}
 }

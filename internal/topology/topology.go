@@ -70,20 +70,6 @@ const (
 	EtcdHighlyAvailable EtcdScaling = "HighlyAvailable"
 )
 
-// RequiredMembers is the number of voting members without which the
-// installation of a control plane is not complete.
-func (s EtcdScaling) RequiredMembers() int {
-	switch s {
-	case EtcdSingleMember:
-		return 1
-	case EtcdTwoNode:
-		return 2
-	case EtcdHighlyAvailable:
-		return 3
-	}
-	return 3 // an unknown way is held to be the demanding one
-}
-
 // Of returns the topology of a valid configuration.
 func Of(c *config.InstallConfig) Topology {
 	t := Topology{

@@ -159,11 +159,6 @@ func TestEverySentenceOfTheSpecifications(t *testing.T) {
 			func(r row) bool { return r.FeatureSet == "" && len(r.FeatureGates) == 0 && !r.Fencing },
 		},
 		{
-			"etcd has as many members as it needs to be what the topology promises",
-			func(row) bool { return true },
-			func(r row) bool { return r.EtcdScaling.RequiredMembers() == min(r.cp, 3) },
-		},
-		{
 			"platform baremetal has VIPs and none has not",
 			func(row) bool { return true },
 			func(r row) bool { return r.HasVIPs == (r.platform == "baremetal") },

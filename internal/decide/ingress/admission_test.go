@@ -12,6 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// strategyTypes are all there are.
+func strategyTypes() []operatorv1.EndpointPublishingStrategyType {
+	return []operatorv1.EndpointPublishingStrategyType{
+		operatorv1.HostNetworkStrategyType, operatorv1.LoadBalancerServiceStrategyType,
+		operatorv1.NodePortServiceStrategyType, operatorv1.PrivateStrategyType,
+	}
+}
+
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func withDomain(domain string) func(*operatorv1.IngressController) {

@@ -3,7 +3,6 @@ package ingress
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	operatorv1 "github.com/openshift/api/operator/v1"
@@ -151,14 +150,4 @@ func sourceRangeProblems(path string, ranges []operatorv1.CIDR) []string {
 // sameType reports whether two strategies publish in the same way.
 func sameType(a, b *operatorv1.EndpointPublishingStrategy) bool {
 	return a != nil && b != nil && a.Type == b.Type
-}
-
-// strategyTypes are all there are, ordered by name.
-func strategyTypes() []operatorv1.EndpointPublishingStrategyType {
-	out := []operatorv1.EndpointPublishingStrategyType{
-		operatorv1.HostNetworkStrategyType, operatorv1.LoadBalancerServiceStrategyType,
-		operatorv1.NodePortServiceStrategyType, operatorv1.PrivateStrategyType,
-	}
-	slices.Sort(out)
-	return out
 }

@@ -17,9 +17,6 @@ const (
 	Name      = "holdfast-two-node"
 )
 
-// File returns the rules as a file for Prometheus' `rule_files`.
-func File() []byte { return append([]byte(nil), rules...) }
-
 // Object returns the rules as a PrometheusRule of monitoring.coreos.com/v1.
 func Object() map[string]any {
 	var spec map[string]any

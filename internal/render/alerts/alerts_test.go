@@ -21,7 +21,7 @@ func all(t *testing.T) []rule {
 	var file struct {
 		Groups []struct{ Rules []rule }
 	}
-	if err := yaml.Unmarshal(File(), &file); err != nil {
+	if err := yaml.Unmarshal(rules, &file); err != nil {
 		t.Fatal(err)
 	}
 	if len(file.Groups) != 1 || len(file.Groups[0].Rules) < 20 {
@@ -59,7 +59,7 @@ func TestPromtoolAgreesWhenAlertsFire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{"rules.yaml": File(), "rules.test.yaml": tests} {
+	for name, data := range map[string][]byte{"rules.yaml": rules, "rules.test.yaml": tests} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}

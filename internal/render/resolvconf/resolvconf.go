@@ -123,10 +123,6 @@ func First(data []byte) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// Search lists what resolvers search with this file: the last line that says
-// so counts.
-func Search(data []byte) []string { return search(lines(data)) }
-
 // hidden reports whether a line must not count beside our part. left is how
 // many name servers may still count.
 func hidden(line string, own Own, left *int) bool {

@@ -111,10 +111,10 @@ nameserver 10.98.0.11
 func TestTheDomainOfTheHostsNameIsSearchedAsBefore(t *testing.T) {
 	with := own
 	with.Implied = "office.test"
-	if got := Search(Prepend([]byte("nameserver 192.0.2.1\n"), with, Was{})); !slices.Equal(got, []string{"lab.example.test", "office.test"}) {
+	if got := search(lines(Prepend([]byte("nameserver 192.0.2.1\n"), with, Was{}))); !slices.Equal(got, []string{"lab.example.test", "office.test"}) {
 		t.Errorf("without a search line %q is searched", got)
 	}
-	if got := Search(Prepend([]byte("search .\n"), with, Was{})); !slices.Equal(got, []string{"lab.example.test", "."}) {
+	if got := search(lines(Prepend([]byte("search .\n"), with, Was{}))); !slices.Equal(got, []string{"lab.example.test", "."}) {
 		t.Errorf("where nothing was searched %q is", got)
 	}
 }
@@ -209,7 +209,7 @@ func FuzzPrepend(f *testing.F) {
 		if count > MaxServers {
 			t.Fatalf("%q: %d servers count", data, count)
 		}
-		if search := Search(got); search[0] != own.Search {
+		if search := search(lines(got)); search[0] != own.Search {
 			t.Fatalf("%q: %q is searched", data, search)
 		}
 	})
