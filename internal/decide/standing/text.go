@@ -131,6 +131,10 @@ func (p *page) findings(list []Finding) {
 
 func (p *page) hosts(v View) {
 	p.title("Hosts")
+	if len(v.Hosts) == 0 {
+		p.printf("  Nobody told of any.\n")
+		return
+	}
 	two := false
 	for _, h := range v.Hosts {
 		two = two || h.Record.Text != ""

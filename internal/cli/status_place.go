@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/lab"
+	gathering "github.com/holdfast/holdfast/internal/status"
+)
+
+// place is where a cluster is looked at: through a kubeconfig, on the host that
+// this runs on, or in a lab.
+type place struct {
+	kubeconfig, lab string
+	// host is this machine, false where it is no host of a cluster. Tests set it.
+	host func() (*gathering.Host, bool)
+}
+
+func (p *place) flags(cmd *cobra.Command) {
+	p.host = gathering.ThisHost
+	cmd.Flags().StringVar(&p.kubeconfig, "kubeconfig", "", "how the API is reached; empty for $KUBECONFIG, else this host's "+adminKubeconfig+" and its daemons, else ~/.kube/config")
+	cmd.Flags().StringVar(&p.lab, "lab", "", "look at the lab of this name")
+}
+
+// check returns all mistakes of the command line at once.
+func (p *place) check(every time.Duration) error {
+	var mistakes []error
+	if every < minInterval {
+		mistakes = append(mistakes, fmt.Errorf("--interval %s: must be %s or more", every, minInterval))
+	}
+	if p.kubeconfig != "" && p.lab != "" {
+		mistakes = append(mistakes, errors.New("--kubeconfig and --lab: one of the two"))
+	}
+	if p.kubeconfig != "" {
+		if _, err := os.Stat(p.kubeconfig); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("--kubeconfig: %w", err))
+		}
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// minInterval keeps a watch from being a load.
+const minInterval = 200 * time.Millisecond
+
+// open finds what there is to look at. It reaches nothing yet.
+func (p *place) open(cmd *cobra.Command) (looker, error) {
+	if p.lab != "" {
+		return p.openLab(cmd)
+	}
+	g := &gathering.Gatherer{Now: time.Now}
+	for _, path := range []string{p.kubeconfig, os.Getenv("KUBECONFIG")} {
+		if path != "" {
+			return lookWith(g), p.through(g, path)
+		}
+	}
+	if h, here := p.host(); here {
+		return lookWith(g), p.here(g, h)
+	}
+	path := clientcmd.RecommendedHomeFile
+	if _, err := os.Stat(path); err != nil {
+		return nil, &UsageError{Err: fmt.Errorf(
+			"nothing to look at: this machine is no host of a cluster and %s does not exist: give --kubeconfig, or --lab", path)}
+	}
+	return lookWith(g), p.through(g, path)
+}
+
+func (p *place) through(g *gathering.Gatherer, kubeconfig string) error {
+	api, err := gathering.OpenKubeconfig(kubeconfig, "")
+	if err != nil {
+		return &UsageError{Err: err}
+	}
+	g.Sources = append(g.Sources, api)
+	return nil
+}
+
+// ownAPI is the API server of this host.
+const ownAPI = "https://127.0.0.1:6443"
+
+// here is what a control plane tells, and the API through its own address and
+// through that of this very host: the way to it may be what is broken. Who may
+// not read the kubeconfig has the daemons alone, as far as they tell.
+func (p *place) here(g *gathering.Gatherer, h *gathering.Host) error {
+	g.Sources = append(g.Sources, h)
+	for _, server := range []string{"", ownAPI} {
+		api, err := gathering.OpenKubeconfig(filepath.Join(h.Root, adminKubeconfig), server)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		g.Sources = append(g.Sources, api)
+	}
+	if m, may := gathering.MembersHere(); may {
+		g.Members = m.Ask
+	}
+	return nil
+}
+
+// openLab looks through the lab's door to its API and into each of its control
+// planes that runs, and takes the lab's word for their power.
+func (p *place) openLab(cmd *cobra.Command) (looker, error) {
+	b, c, err := openLab(cmd, p.lab)
+	if err != nil {
+		return nil, err
+	}
+	var api []gathering.Source
+	if path, err := b.WriteKubeconfig(cmd.Context(), c); err == nil {
+		a, err := gathering.OpenKubeconfig(path, "")
+		if err != nil {
+			return nil, err
+		}
+		api = append(api, a)
+	}
+	return func(ctx context.Context) (standing.View, error) {
+		st, err := c.Status(ctx)
+		if err != nil {
+			return standing.View{}, err
+		}
+		g := &gathering.Gatherer{Now: time.Now}
+		for _, h := range st.Hosts {
+			if h.Role != "worker" {
+				g.Sources = append(g.Sources, labHost(h))
+			}
+		}
+		g.Sources = append(g.Sources, api...)
+		return standing.Describe(g.Gather(ctx)), nil
+	}, nil
+}
+
+func labHost(h lab.HostStatus) *gathering.Host {
+	out := &gathering.Host{Name: h.Name, Root: fmt.Sprintf("/proc/%d/root", h.PID), Power: standing.PowerOn, Now: time.Now}
+	if h.PID == 0 {
+		out.Power = standing.PowerOff
+	}
+	return out
+}
