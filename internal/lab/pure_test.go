@@ -245,7 +245,8 @@ func TestASpareWorkerThatIsOffIsNotWaitedFor(t *testing.T) {
 	}
 	hosts := func(last Power) []HostProgress {
 		return []HostProgress{
-			{HostStatus: HostStatus{Name: "cp-1", Power: PowerOn}}, {HostStatus: HostStatus{Name: "worker-1", Power: PowerOff}},
+			{HostStatus: HostStatus{Name: "cp-1", Power: PowerOn}},
+			{HostStatus: HostStatus{Name: "worker-1", Power: PowerOff}},
 			{HostStatus: HostStatus{Name: "worker-2", Power: last}},
 		}
 	}

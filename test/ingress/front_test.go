@@ -110,4 +110,3 @@ func familyOf(a netip.Addr) lab.Family {
 	}
 	return lab.V6
 }
-

@@ -15,10 +15,10 @@ import (
 // looks are what is kept of each host after a failure, by name. Words that
 // fail say so in the file.
 var looks = map[string]string{
-	"network":  "cat " + network.StatusPath,
+	"network":   "cat " + network.StatusPath,
 	"addresses": "ip -br address; ip route; ip -6 route; nft list ruleset",
-	"haproxy":  "curl -s http://127.0.0.1:29445/metrics | grep -E 'server_status|server_check'",
-	"pods":     "crictl ps -a 2>/dev/null || ctr -n k8s.io containers list",
+	"haproxy":   "curl -s http://127.0.0.1:29445/metrics | grep -E 'server_status|server_check'",
+	"pods":      "crictl ps -a 2>/dev/null || ctr -n k8s.io containers list",
 }
 
 // keep writes the requests of all clients, what the hosts say, their journals,

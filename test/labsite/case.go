@@ -125,7 +125,7 @@ func (c *Case) quiet(after time.Time, want int) error {
 // of them begun after a moment.
 func (c *Case) Quiet(client string, after time.Time, want int) error {
 	l := c.clients[client]
-	if err := l.History().Quiet(l.At(after), want); err != nil {
+	if err := l.Recent(l.At(after)).Quiet(l.At(after), want); err != nil {
 		return fmt.Errorf("%s: %w", client, err)
 	}
 	return nil

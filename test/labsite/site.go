@@ -135,8 +135,8 @@ const apiPort = 6443
 // Authorities are those that the API's certificates are verified with.
 func (s *Site) Authorities() *x509.CertPool { return s.authorities }
 
-// Name is the lab's.
-func (s *Site) Name() string { return s.name }
+// LabName is the lab's name.
+func (s *Site) LabName() string { return s.name }
 
 // Down takes the lab down.
 func (s *Site) Down(ctx context.Context) error {

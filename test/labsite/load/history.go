@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -22,6 +23,16 @@ func (l *Load) History() History {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return History{Began: l.began, Requests: slices.Clone(l.requests)}
+}
+
+// Recent returns what ended from a moment on: asked again and again, all of a
+// long history would keep a small machine busy.
+func (l *Load) Recent(after time.Duration) History {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// They are nearly in the order of their ends.
+	first := sort.Search(len(l.requests), func(i int) bool { return l.requests[i].End >= after-time.Second })
+	return History{Began: l.began, Requests: slices.Clone(l.requests[first:])}
 }
 
 // Loss is what a client noticed between two moments.
@@ -43,15 +54,16 @@ type Loss struct {
 
 // String says it on one line.
 func (l Loss) String() string {
-	words := fmt.Sprintf("%d of %d requests failed (%d new, %d kept), the last %s after the fault; longest time without an answer %s",
+	var words strings.Builder
+	fmt.Fprintf(&words, "%d of %d requests failed (%d new, %d kept), the last %s after the fault; longest time without an answer %s",
 		l.Failed, l.Requests, l.FailedNew, l.FailedKept, l.Until.Round(time.Millisecond), l.Gap.Round(time.Millisecond))
 	for _, why := range slices.Sorted(maps.Keys(l.Why)) {
-		words += fmt.Sprintf("; %d× %s", l.Why[why], why)
+		fmt.Fprintf(&words, "; %d× %s", l.Why[why], why)
 	}
 	if l.Late > 100*time.Millisecond {
-		words += fmt.Sprintf("; the client itself was up to %s late", l.Late.Round(time.Millisecond))
+		fmt.Fprintf(&words, "; the client itself was up to %s late", l.Late.Round(time.Millisecond))
 	}
-	return words
+	return words.String()
 }
 
 // Loss sums up the requests that were not over at one moment and began before

@@ -40,7 +40,7 @@ func TestHalfOfTheRequestsHaveAConnectionOfTheirOwn(t *testing.T) {
 	if loss.Failed != 0 || loss.Requests != len(h.Requests) {
 		t.Errorf("%s", loss)
 	}
-	kinds := map[Kind]int{}
+	kinds := make(map[Kind]int)
 	for _, r := range h.Requests {
 		kinds[r.Kind]++
 	}
@@ -137,6 +137,13 @@ func TestALossIsWhatCameOfAFault(t *testing.T) {
 	}
 	if open := h.Loss(40*time.Millisecond, 480*time.Millisecond).Gap; open != 300*time.Millisecond {
 		t.Errorf("a gap that does not end is %s", open)
+	}
+}
+
+func TestWhatEndedLatelyIsAllThatBeganLately(t *testing.T) {
+	l := &Load{requests: []Request{request(0, 10, ""), request(1990, 2000, ""), request(2980, 3010, ""), request(2000, 3005, "late")}}
+	if got := l.Recent(3 * time.Second).Requests; len(got) != 3 {
+		t.Errorf("%+v", got)
 	}
 }
 
