@@ -1,0 +1,148 @@
+// Package redact takes secrets out of texts: those that are known, in every form
+// in which they may be written, and whatever looks like one. It is the second
+// guard: what is collected and noted is chosen so that no secret is among it.
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mark stands where a secret was.
+const Mark = "<redacted>"
+
+// shortest is the length from which on a known secret is looked for: a shorter
+// one would be found in every other word.
+const shortest = 4
+
+// Redactor takes secrets out. Its zero value knows none.
+type Redactor struct {
+	known []string // in all their forms, the longest first
+}
+
+// New returns a redactor that knows secrets.
+func New(secrets ...string) *Redactor {
+	r := &Redactor{}
+	for _, s := range secrets {
+		s = strings.TrimSpace(s)
+		if len(s) >= shortest {
+			r.known = append(r.known, forms(s)...)
+		}
+	}
+	slices.SortFunc(r.known, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	r.known = slices.Compact(r.known)
+	return r
+}
+
+// forms are the ways in which a secret may stand in a text.
+func forms(s string) []string {
+	quoted, _ := json.Marshal(s) // a string can be written
+	out := []string{s, strings.Trim(string(quoted), `"`), url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), strings.ReplaceAll(s, "\n", "\\n")}
+	for shift := range 3 {
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+			if core := core(encoding, s, shift); len(core) >= shortest+2 {
+				out = append(out, core)
+			}
+		}
+	}
+	return out
+}
+
+// core is what base64 makes of a secret that follows shift other bytes, without
+// the characters in which its neighbours have a part.
+func core(encoding *base64.Encoding, s string, shift int) string {
+	text := strings.TrimRight(encoding.EncodeToString([]byte(strings.Repeat("\x00", shift)+s)), "=")
+	from := (shift*8 + 5) / 6
+	until := (shift + len(s)) * 8 / 6
+	return text[min(from, len(text)):min(until, len(text))]
+}
+
+// shape is what a secret looks like, and what is put in its place.
+type shape struct {
+	looks *regexp.Regexp
+	put   string
+}
+
+const keyWords = `(?:password|passwd|passphrase|secret|token|credential|auth_pass|private-?_?key|client-key-data|certificate-?key|api-?key|dockerconfigjson|encryption-?key)`
+
+var shapes = []shape{
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), Mark},
+	{regexp.MustCompile(`(?s)\A[A-Za-z0-9+/=\s]*-----END [A-Z ]*PRIVATE KEY-----`), Mark},
+	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), Mark}, // a JSON web token
+	{regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), Mark},                             // a bootstrap token
+	{regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`), "${1}" + Mark},
+	{regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^\s/@:"']*:)[^\s/@"']+@`), "${1}" + Mark + "@"},
+	{regexp.MustCompile(`(?i)(<nvpair\b[^>]*\bname="[^"]*` + keyWords + `[^"]*"[^>]*\bvalue=")[^"]*`), "${1}" + Mark},
+	{regexp.MustCompile(`(?i)(<nvpair\b[^>]*\bvalue=")[^"]*("[^>]*\bname="[^"]*` + keyWords + `)`), "${1}" + Mark + "${2}"},
+	{regexp.MustCompile(`(?i)("name"\s*:\s*"[^"]*` + keyWords + `[^"]*"\s*,\s*"value"\s*:\s*")(?:[^"\\]|\\.)*`), "${1}" + Mark},
+	{regexp.MustCompile(`(?i)(\bauth_pass\s+|\bstats\s+auth\s+)\S+`), "${1}" + Mark},
+	{regexp.MustCompile(`("auth"\s*:\s*")[^"]*`), "${1}" + Mark},
+	{regexp.MustCompile(`(?i)(--?[a-z-]*` + keyWords + ` )['"]?[^\s'"-][^\s'"]*`), "${1}" + Mark},
+}
+
+// pair is a name that says secret, and its value.
+var pair = regexp.MustCompile(`(?i)([\w.-]*` + keyWords + `[\w.-]*)(\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s,;&"'}\]]+)`)
+
+// harmless are names beside secrets: where one lies, how long it lasts, which
+// one it is.
+var harmless = regexp.MustCompile(`(?i)(?:name|names|ref|refs|path|file|dir|seconds|ttl|expiry|expires|expiration|type|id|kind|hash|warning|count|retransmit|retransmits_before_loss_const|timeout|coefficient|controller|class|mode|account-?token|version|namespace|url|uri|address|policy|rotation|delay|groups|attribute)$`)
+
+// plain is a value that is no secret: a number, a duration, yes or no.
+var plain = regexp.MustCompile(`(?i)^\\?["']?(?:\d{0,6}(?:\.\d+)?(?:ms|s|m|h)?|true|false|null|none|yes|no|\{|\[|\||>-?|<redacted>)\\?["']?$`)
+
+// blob is what may be base64 of something longer.
+var blob = regexp.MustCompile(`[A-Za-z0-9+/_-]{32,}={0,2}`)
+
+// deep is how often something may have been encoded.
+const deep = 3
+
+// Text returns a text without secrets.
+func (r *Redactor) Text(text string) string { return r.text(text, deep) }
+
+func (r *Redactor) text(text string, depth int) string {
+	for _, s := range r.known {
+		text = strings.ReplaceAll(text, s, Mark)
+	}
+	for _, s := range shapes {
+		text = s.looks.ReplaceAllString(text, s.put)
+	}
+	text = pair.ReplaceAllStringFunc(text, value)
+	if depth > 0 {
+		text = blob.ReplaceAllStringFunc(text, func(b string) string { return r.blob(b, depth-1) })
+	}
+	return text
+}
+
+// value keeps a name and takes its value out, where that is one.
+func value(found string) string {
+	m := pair.FindStringSubmatch(found)
+	if harmless.MatchString(strings.Trim(m[1], `\"'`)) || plain.MatchString(m[3]) {
+		return found
+	}
+	quote := ""
+	if i := strings.IndexAny(m[3], `"'`); i == 0 || i == 1 && m[3][0] == '\\' {
+		quote = m[3][:i+1]
+	}
+	return m[1] + m[2] + quote + Mark + quote
+}
+
+// blob takes out what is a secret once it is decoded.
+func (r *Redactor) blob(text string, depth int) string {
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		decoded, err := encoding.DecodeString(strings.TrimRight(text, "="))
+		if err == nil && r.text(string(decoded), depth) != string(decoded) {
+			return Mark
+		}
+	}
+	return text
+}
