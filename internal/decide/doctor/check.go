@@ -131,10 +131,24 @@ func (c Check) examine(f Facts) Result {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, b.Level), slices.Index(order, a.Level))
 	})
-	if r.Level != OK {
-		r.Type = c.Type
+	if r.Level != OK && r.Level != Unknown {
+		r.Type = f.spell(c.Type)
 	}
 	return r
+}
+
+// spell puts the names of this cluster's hosts into what is to be typed, where
+// the table has examples.
+func (f Facts) spell(lines []string) []string {
+	if len(f.Hosts) < 2 {
+		return lines
+	}
+	names := strings.NewReplacer("cp-1", f.Hosts[0].Name, "cp-2", f.Hosts[1].Name)
+	var out []string
+	for _, line := range lines {
+		out = append(out, names.Replace(line))
+	}
+	return out
 }
 
 // Worst is the level of a whole examination.

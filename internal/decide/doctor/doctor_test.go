@@ -75,7 +75,7 @@ func (c one) run(t *testing.T) {
 	if r.Level != c.want || !strings.Contains(text, c.says) {
 		t.Errorf("%s, want %s with %q:\n%s", r.Level, c.want, c.says, text)
 	}
-	if (r.Level != OK) != (len(r.Type) > 0) {
+	if (r.Level != OK && r.Level != Unknown) != (len(r.Type) > 0) {
 		t.Errorf("level %s and %d things to type", r.Level, len(r.Type))
 	}
 }
@@ -278,6 +278,15 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		{"a load balancer of the site may be anywhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Want = nil }, OK, ""},
 	} {
 		t.Run(c.name, c.run)
+	}
+}
+
+func TestWhatIsToBeTypedNamesTheHostsOfThisCluster(t *testing.T) {
+	f := wellTwo()
+	f.Hosts[0].Name, f.Hosts[1].Name = "north", "south"
+	f.Hosts[1].BMCs.Value[0].Delay = 0
+	if r := examine(t, f, "fence-delay"); !strings.Contains(strings.Join(r.Type, "\n"), "--hosts north,south") {
+		t.Errorf("%q", r.Type)
 	}
 }
 

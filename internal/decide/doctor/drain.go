@@ -199,7 +199,7 @@ var quantities = []struct {
 }{
 	{"processor", func(a Amount) int64 { return a.CPU }, func(v int64) string { return sprintf("%.1f cores", float64(v)/1000) }},
 	{"memory", func(a Amount) int64 { return a.Memory }, func(v int64) string { return sprintf("%d MiB", v>>20) }},
-	{"pods", func(a Amount) int64 { return a.Pods }, func(v int64) string { return sprintf("%d pods", v) }},
+	{"number of pods", func(a Amount) int64 { return a.Pods }, func(v int64) string { return sprintf("%d pods", v) }},
 }
 
 func judgeCapacity(s *sheet) {

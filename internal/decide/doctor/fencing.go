@@ -50,7 +50,7 @@ type device struct {
 	BMC
 }
 
-// devices are those of the control planes' peers, ordered by their target.
+// devices are those of the control planes' peers, ordered by who holds them.
 func (s *sheet) devices() []device {
 	var out []device
 	eachHost(s, "fence devices", func(h Host) state.Fact[[]BMC] { return h.BMCs }, func(h Host, list []BMC) {
@@ -61,7 +61,7 @@ func (s *sheet) devices() []device {
 			out = append(out, device{h.Name, b})
 		}
 	})
-	slices.SortStableFunc(out, func(a, b device) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortStableFunc(out, func(a, b device) int { return strings.Compare(a.by, b.by) })
 	return out
 }
 

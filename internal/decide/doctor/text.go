@@ -35,17 +35,25 @@ func Text(f Facts, results []Result, style Style) string {
 	if who := f.whence(); who != "" {
 		b.WriteString(explain.Wrap("", who, false))
 	}
-	var well []string
-	for _, level := range []Level{Critical, Warning, Unknown, Advice, OK} {
+	var well, blind []string
+	for _, level := range []Level{Critical, Warning, Advice, Unknown, OK} {
 		for _, r := range results {
 			switch {
 			case r.Level != level:
 			case level == OK && !style.Wide:
 				well = append(well, r.ID)
+			case level == Unknown && !style.Wide && !r.found():
+				blind = append(blind, r.ID+": "+strings.Join(r.Unseen, "; "))
 			default:
 				r.write(&b, style)
 			}
 		}
+	}
+	if len(blind) > 0 {
+		_, _ = fmt.Fprintf(&b, "\n%s\n", style.paint(Unknown, "UNKNOWN, for it was not seen"))
+	}
+	for _, line := range blind {
+		b.WriteString(explain.Wrap("  ", "- "+line, false))
 	}
 	f.why(&b, results)
 	if len(well) > 0 {
@@ -74,8 +82,14 @@ func (f Facts) why(b *strings.Builder, results []Result) {
 	}
 }
 
+// found reports whether there is more to say than that all is well.
+func (r Result) found() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level != OK })
+}
+
 func (r Result) write(b *strings.Builder, style Style) {
-	_, _ = fmt.Fprintf(b, "\n%s %s: %s\n", style.paint(r.Level, strings.ToUpper(string(r.Level))), r.ID, r.Title)
+	_, _ = fmt.Fprintf(b, "\n%s %s\n", style.paint(r.Level, strings.ToUpper(string(r.Level))), r.ID)
+	b.WriteString(explain.Wrap("  ", r.should()+r.Title, false))
 	for _, f := range r.Findings {
 		if f.Level == OK && !style.Wide {
 			continue
@@ -101,6 +115,14 @@ func (r Result) write(b *strings.Builder, style Style) {
 	for _, line := range r.Type {
 		b.WriteString("  $ " + squeezed(line) + "\n")
 	}
+}
+
+// should begins the sentence that a check has for what is well.
+func (r Result) should() string {
+	if r.Level == OK {
+		return ""
+	}
+	return "should be so: "
 }
 
 // squeezed brings a command and its remark closer together than in the table,
@@ -133,7 +155,7 @@ func counts(results []Result) string {
 		number[r.Level]++
 	}
 	words := []string{sprintf("%d checks", len(results))}
-	for _, level := range []Level{Critical, Warning, Unknown, Advice, OK} {
+	for _, level := range []Level{Critical, Warning, Advice, Unknown, OK} {
 		if number[level] > 0 {
 			words = append(words, sprintf("%d %s", number[level], level))
 		}
