@@ -13,23 +13,26 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 )
 
-// The bounds of a measurement. Writes are as large as etcd's recommendation for
-// the measurement of disks has them.
-const (
-	diskTime  = 2 * time.Second
-	diskBytes = 8 << 20
-	writeSize = 2300
-	maxWrites = diskBytes / writeSize
-)
+// bounds end a measurement, whichever is reached first.
+type bounds struct {
+	time  time.Duration
+	bytes int
+}
+
+// diskBounds are those that people are told of.
+var diskBounds = bounds{2 * time.Second, 8 << 20}
+
+// writeSize is as etcd's recommendation for the measurement of disks has it.
+const writeSize = 2300
 
 // measure writes to the disk of a folder as etcd does to its log: small writes,
 // one after the other, each made durable before the next one.
-func measure(ctx context.Context, dir string, now func() time.Time) (decide.Disk, error) {
+func measure(ctx context.Context, dir string, most bounds, now func() time.Time) (decide.Disk, error) {
 	f, err := nameless(dir)
 	if err != nil {
 		return decide.Disk{}, fmt.Errorf("measure the disk of %s: %w", dir, err)
 	}
-	took, err := write(ctx, f, now)
+	took, err := write(ctx, f, most, now)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return decide.Disk{}, fmt.Errorf("measure the disk of %s: %w", dir, err)
 	}
@@ -48,7 +51,7 @@ func nameless(dir string) (*os.File, error) {
 }
 
 // write writes until one of the bounds is reached, at least once.
-func write(ctx context.Context, f *os.File, now func() time.Time) ([]time.Duration, error) {
+func write(ctx context.Context, f *os.File, most bounds, now func() time.Time) ([]time.Duration, error) {
 	block := make([]byte, writeSize)
 	begin := now()
 	var took []time.Duration
@@ -62,7 +65,7 @@ func write(ctx context.Context, f *os.File, now func() time.Time) ([]time.Durati
 		}
 		after := now()
 		took = append(took, after.Sub(before))
-		if after.Sub(begin) >= diskTime || len(took) == maxWrites || ctx.Err() != nil {
+		if after.Sub(begin) >= most.time || (len(took)+1)*writeSize > most.bytes || ctx.Err() != nil {
 			return took, ctx.Err()
 		}
 	}

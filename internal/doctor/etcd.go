@@ -73,13 +73,16 @@ func quantile(q float64, buckets []bucket) time.Duration {
 	rank := q * buckets[len(buckets)-1].count
 	var before bucket
 	for _, b := range buckets {
+		if math.IsInf(b.bound, 1) {
+			break
+		}
 		if b.count >= rank && b.count > before.count {
-			if math.IsInf(b.bound, 1) {
-				break
-			}
 			return seconds(before.bound + (b.bound-before.bound)*(rank-before.count)/(b.count-before.count))
 		}
 		before = b
+	}
+	if rank == 0 {
+		return 0
 	}
 	return seconds(before.bound)
 }

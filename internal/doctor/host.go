@@ -36,6 +36,7 @@ type Eyes struct {
 	Now     func() time.Time
 
 	// What follows reaches out of the process; tests put their own in.
+	Name    func() (string, error)
 	Run     func(context.Context, host.Cmd) ([]byte, error)
 	Network func() (netwatch.Snapshot, error)
 	Resolve func(context.Context, string) ([]string, error)
@@ -47,6 +48,7 @@ type Eyes struct {
 func This(site state.Fact[Site], disk bool) Eyes {
 	return Eyes{
 		Root: "/", Site: site, DataDir: "/var/lib/etcd", Disk: disk, Now: time.Now,
+		Name:    os.Hostname,
 		Run:     host.Run,
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
 		Resolve: net.DefaultResolver.LookupHost,
@@ -75,7 +77,7 @@ type look struct {
 func (e Eyes) Host(ctx context.Context) decide.Host {
 	l := look{Eyes: e, ctx: ctx}
 	l.h.From = e.Now()
-	name, err := os.Hostname()
+	name, err := e.Name()
 	l.note("own name", err)
 	l.h.Name = strings.ToLower(name)
 	if e.Site.Known {
@@ -96,7 +98,7 @@ func (e Eyes) Host(ctx context.Context) decide.Host {
 		l.twoNodes()
 	}
 	if e.Disk {
-		l.h.Disk = fact(&l, "disk", func() (decide.Disk, error) { return measure(ctx, e.path(e.DataDir), e.Now) })
+		l.h.Disk = fact(&l, "disk", func() (decide.Disk, error) { return measure(ctx, e.path(e.DataDir), diskBounds, e.Now) })
 	}
 	l.h.To = e.Now()
 	return l.h
