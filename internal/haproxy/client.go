@@ -116,8 +116,14 @@ func steps(change apilb.Change, ca string) []step {
 		return []step{{"enable health " + name, ""}, {"set server " + name + " state ready", ""}}
 	case apilb.Drain:
 		return []step{{"set server " + name + " state drain", ""}}
+	case apilb.Cut:
+		return []step{{"shutdown sessions server " + name, ""}}
 	case apilb.Remove:
-		return []step{{"set server " + name + " state maint", ""}, {"del server " + name, "Server deleted."}}
+		return []step{
+			{"set server " + name + " state maint", ""},
+			{"shutdown sessions server " + name, ""},
+			{"del server " + name, "Server deleted."},
+		}
 	default:
 		return nil
 	}

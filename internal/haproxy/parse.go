@@ -74,7 +74,8 @@ func admin(status string) apilb.Admin {
 }
 
 // health is what a server's state and its last check say. Layer 4 failed means
-// that nobody took the connection; the other layers fail on somebody.
+// that nobody took the connection, not even the kernel of a host that is busy;
+// the other layers fail on somebody.
 func health(status, check string) apilb.Health {
 	switch {
 	case status == "MAINT":
@@ -83,11 +84,13 @@ func health(status, check string) apilb.Health {
 		return apilb.HealthUnchecked
 	case status == "UP" || status == "DRAIN":
 		return apilb.HealthReady
-	case status == "NOLB":
+	case status == "NOLB", strings.HasPrefix(check, "L7OK"): // the second is on its way up
 		return apilb.HealthUnready
 	case strings.HasPrefix(check, "L4") || check == "SOCKERR" || check == "HANA":
 		return apilb.HealthDead
+	case strings.HasSuffix(check, "TOUT"):
+		return apilb.HealthHung
 	default:
-		return apilb.HealthUnready
+		return apilb.HealthBroken
 	}
 }

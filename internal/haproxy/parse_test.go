@@ -78,7 +78,7 @@ func TestARealAnswerIsRead(t *testing.T) {
 	want := []apilb.Server{
 		{Name: "cp-1:10.98.0.11", Health: apilb.HealthReady, Admin: apilb.AdminReady, Sessions: 7, Since: 25 * time.Second},
 		{Name: "cp-2:10.98.0.12", Health: apilb.HealthUnready, Admin: apilb.AdminReady, Since: time.Second},
-		{Name: "cp-3:10.98.0.13", Health: apilb.HealthUnready, Admin: apilb.AdminReady, Since: time.Second},
+		{Name: "cp-3:10.98.0.13", Health: apilb.HealthHung, Admin: apilb.AdminReady, Since: time.Second},
 		{Name: "cp-4:10.98.0.14", Health: apilb.HealthDead, Admin: apilb.AdminReady, Since: 3 * time.Second},
 		{Name: "cp-5:10.98.0.15", Health: apilb.HealthUnchecked, Admin: apilb.AdminReady, Since: 2 * time.Second},
 		{Name: "cp-6:10.98.0.16", Health: apilb.HealthReady, Admin: apilb.AdminDrain, Sessions: 2, Since: 9 * time.Second},
@@ -86,6 +86,19 @@ func TestARealAnswerIsRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatADownServersLastCheckMeans(t *testing.T) {
+	for check, want := range map[string]apilb.Health{
+		"L4CON": apilb.HealthDead, "L4TOUT": apilb.HealthDead, "HANA": apilb.HealthDead, "SOCKERR": apilb.HealthDead,
+		"L6TOUT": apilb.HealthHung, "L7TOUT": apilb.HealthHung,
+		"L6RSP": apilb.HealthBroken, "L7RSP": apilb.HealthBroken, "L7STS": apilb.HealthBroken,
+		"INI": apilb.HealthUnchecked, "L7OK": apilb.HealthUnready, "L7OKC": apilb.HealthUnready,
+	} {
+		if got := health("DOWN", check); got != want {
+			t.Errorf("%s: %s, want %s", check, got, want)
+		}
 	}
 }
 
@@ -124,7 +137,10 @@ func TestEachChangeIsItsCommands(t *testing.T) {
 	}{
 		{apilb.Change{Verb: apilb.Drain, Server: name}, []string{"set server api/" + name + " state drain"}, ""},
 		{apilb.Change{Verb: apilb.Resume, Server: name}, []string{"enable health api/" + name, "set server api/" + name + " state ready"}, ""},
-		{apilb.Change{Verb: apilb.Remove, Server: name}, []string{"set server api/" + name + " state maint", "del server api/" + name}, "Server deleted."},
+		{apilb.Change{Verb: apilb.Remove, Server: name}, []string{
+			"set server api/" + name + " state maint", "shutdown sessions server api/" + name, "del server api/" + name,
+		}, "Server deleted."},
+		{apilb.Change{Verb: apilb.Cut, Server: name}, []string{"shutdown sessions server api/" + name}, ""},
 		{apilb.Change{Verb: apilb.Add, Server: name, Backend: cp1}, []string{
 			"add server api/" + render.ServerLine(cp1, "/ca.crt"), "set server api/" + name + " health down",
 			"enable health api/" + name, "enable server api/" + name,

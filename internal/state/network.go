@@ -146,6 +146,9 @@ type Balancer struct {
 	// Reached are the API servers, by node name, that at least take connections: one that is
 	// overloaded, or on its way out, is reached and takes no new requests.
 	Reached map[string]bool `json:"reached,omitempty"`
+	// Stranded are the API servers, by their names in the load balancer, that have connections
+	// which lead nowhere any more.
+	Stranded []string `json:"stranded,omitempty"`
 }
 
 // Live counts the backends that take requests.

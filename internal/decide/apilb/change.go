@@ -19,6 +19,12 @@ const (
 	// HealthUnready: it answers, and says that it is not ready or says so too
 	// late; it is given no new connections.
 	HealthUnready Health = "unready"
+	// HealthHung: it takes connections and says nothing; it may only be short of
+	// processors.
+	HealthHung Health = "hung"
+	// HealthBroken: it takes connections and resets them, or is none of the
+	// cluster's API servers.
+	HealthBroken Health = "broken"
 	// HealthDead: it takes no connection.
 	HealthDead Health = "dead"
 )
@@ -57,6 +63,8 @@ const (
 	Resume Verb = "resume"
 	// Drain lets a server's connections end by themselves.
 	Drain Verb = "drain"
+	// Cut ends a server's connections, which lead nowhere.
+	Cut Verb = "cut the connections of"
 	// Remove cuts what is left of them and takes the server away.
 	Remove Verb = "remove"
 )
@@ -87,6 +95,8 @@ func Changes(running []Server, want []Backend) []Change {
 			out = append(out, Change{Verb: Add, Server: b.Server(), Backend: b})
 		case running[i].Admin != AdminReady:
 			out = append(out, Change{Verb: Resume, Server: b.Server()})
+		case running[i].stranded():
+			out = append(out, Change{Verb: Cut, Server: b.Server()})
 		}
 	}
 	for _, s := range running {
@@ -100,6 +110,24 @@ func Changes(running []Server, want []Backend) []Change {
 	return out
 }
 
+// HangTime is how long a server that hangs keeps its connections once it is
+// given no new ones. Most that hang are starved and go on; all their watches at
+// once would be the next load on a host that has too much.
+const HangTime = 5 * time.Second
+
+// stranded reports whether a server has connections that lead nowhere. Whoever
+// is at their other end does not learn it from a host that is off.
+func (s Server) stranded() bool {
+	switch s.Health {
+	case HealthDead, HealthBroken:
+		return s.Sessions > 0
+	case HealthHung:
+		return s.Sessions > 0 && s.Since >= HangTime
+	case HealthUnchecked, HealthReady, HealthUnready:
+	}
+	return false
+}
+
 // farewell is what to do next with a server that is to go, empty for nothing yet.
 func farewell(s Server) Verb {
 	switch {
@@ -107,7 +135,7 @@ func farewell(s Server) Verb {
 		return Remove
 	case s.Admin == AdminReady:
 		return Drain
-	case s.Sessions == 0, s.Since >= DrainTime:
+	case s.Sessions == 0, s.Since >= DrainTime, s.stranded():
 		return Remove
 	default:
 		return ""
@@ -127,6 +155,9 @@ func View(servers []Server, before state.Fact[state.Balancer]) state.Balancer {
 		}
 		out.Backends[node] = out.Backends[node] || ready && s.Admin == AdminReady
 		out.Reached[node] = out.Reached[node] || reached
+		if s.stranded() {
+			out.Stranded = append(out.Stranded, s.Name)
+		}
 	}
 	return out
 }

@@ -54,6 +54,39 @@ func TestWhatComesIsAddedAndWhatGoesIsDrainedFirst(t *testing.T) {
 	}
 }
 
+func TestB46_ConnectionsThatLeadNowhereAreCutAndThoseOfAStarvedServerLater(t *testing.T) {
+	const name = "cp-1:10.98.0.11"
+	for _, c := range []struct {
+		what string
+		in   Server
+		cut  bool
+	}{
+		{"it takes no connection", Server{Health: HealthDead, Sessions: 1}, true},
+		{"it resets them", Server{Health: HealthBroken, Sessions: 1}, true},
+		{"nothing is left to cut", Server{Health: HealthDead}, false},
+		{"it has just begun to hang", Server{Health: HealthHung, Sessions: 1, Since: HangTime - time.Second}, false},
+		{"it hangs on", Server{Health: HealthHung, Sessions: 1, Since: HangTime}, true},
+		{"it says that it is not ready", Server{Health: HealthUnready, Sessions: 1, Since: time.Hour}, false},
+		{"it works", Server{Health: HealthReady, Sessions: 1, Since: time.Hour}, false},
+		{"it was not looked at yet", Server{Health: HealthUnchecked, Sessions: 1, Since: time.Hour}, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			c.in.Name, c.in.Admin = name, AdminReady
+			got := Changes([]Server{c.in}, []Backend{backend(name)})
+			if cut := slices.Equal(got, []Change{{Verb: Cut, Server: name}}); cut != c.cut || !cut && len(got) > 0 {
+				t.Errorf("%v", got)
+			}
+			if told := len(View([]Server{c.in}, state.Fact[state.Balancer]{}).Stranded) > 0; told != c.cut {
+				t.Errorf("the view says %t", told)
+			}
+		})
+	}
+	drained := []Server{{Name: name, Health: HealthHung, Admin: AdminDrain, Sessions: 1, Since: HangTime}}
+	if got := Changes(drained, nil); len(got) != 1 || got[0].Verb != Remove {
+		t.Errorf("one that goes and hangs: %v", got)
+	}
+}
+
 func TestANodeTakesRequestsIfOneOfItsServersDoes(t *testing.T) {
 	before := state.Known(state.Balancer{
 		Backends: map[string]bool{"cp-4": true}, Reached: map[string]bool{"cp-4": true},

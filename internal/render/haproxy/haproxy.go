@@ -58,7 +58,10 @@ type Site struct {
 //   - A client that says nothing costs the API servers nothing.
 //   - An API server that says it is not ready gets no new connections and keeps
 //     those it has (L7OKC); one that takes no connection, or does not answer,
-//     is down, and its connections are cut.
+//     is down. When the connections of one that is down are cut the agent
+//     decides: haproxy knows only at once or never.
+//   - Where nobody is there to decide, those to a host that is off end by the
+//     kernel's own questions (srvtcpka).
 //   - Where no API server is ready, this host's own answers: it says best why.
 var config = template.Must(template.New("haproxy.cfg").Parse(`# Written by holdfast-agent. API servers come and go at runtime without a reload.
 global
@@ -94,6 +97,10 @@ backend api
     balance roundrobin
     option redispatch 1
     option allbackups
+    option srvtcpka
+    srvtcpka-idle 5s
+    srvtcpka-intvl 2s
+    srvtcpka-cnt 3
     option httpchk
     http-check send meth GET uri {{.ReadyPath}}
     http-check expect status 200 error-status L7OKC
@@ -187,7 +194,7 @@ func ServerLine(b apilb.Backend, ca string) string {
 		b.Server(), netip.AddrPortFrom(b.Addr, apilb.ServerPort).String(),
 		"check", "check-ssl", "check-sni", apilb.VerifyName, "verify", "required", "verifyhost", apilb.VerifyName, "ca-file", ca,
 		"inter", "1s", "fastinter", "250ms", "downinter", "500ms", "rise", "2", "fall", "2",
-		"observe", "layer4", "error-limit", "3", "on-error", "mark-down", "on-marked-down", "shutdown-sessions",
+		"observe", "layer4", "error-limit", "3", "on-error", "mark-down",
 		"slowstart", "60s", "weight", "100",
 	}
 	if b.Backup {
