@@ -81,7 +81,7 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	s.run(ctx, "kube-controller-manager", "--kubeconfig="+s.file("kubeconfig"), "--leader-elect=false", "--secure-port=0",
-		"--controllers=job-controller,garbage-collector-controller,namespace-controller")
+		"--controllers=job-controller,garbage-collector-controller,namespace-controller,validatingadmissionpolicy-status-controller")
 	return nil
 }
 

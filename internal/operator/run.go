@@ -16,6 +16,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -89,7 +90,7 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 			return err
 		}
 	}
-	if err := errors.Join(addInfrastructure(manager), addIngress(manager)); err != nil {
+	if err := errors.Join(addGuards(manager), addInfrastructure(manager), addIngress(manager)); err != nil {
 		return err
 	}
 	return manager.Start(ctx)
@@ -164,7 +165,7 @@ func firstOf(addresses ...string) func(context.Context, string, string) (net.Con
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
+		admissionv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
 		configv1.Install, etcdv1.Install, operatorv1.Install,
 	} {
 		if err := add(scheme); err != nil {

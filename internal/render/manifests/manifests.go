@@ -67,7 +67,7 @@ func objects(c *config.InstallConfig, t topology.Topology) []object {
 	out = append(out, fencingSecrets(c)...)
 	out = append(out, clusterConfig(c, t)...)
 	out = append(out, operators(c, t)...)
-	return append(out, twoNode(t)...)
+	return append(out, twoNode(c, t)...)
 }
 
 func (o object) files() ([]state.File, error) {

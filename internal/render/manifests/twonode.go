@@ -3,13 +3,16 @@ package manifests
 import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/topology"
 )
 
-// twoNode are the object that says who runs etcd, and what the operator needs
-// to hand it over to the cluster manager. Other clusters leave etcd to kubelet.
-func twoNode(t topology.Topology) []object {
+// twoNode are the object that says who runs etcd, what the operator needs to
+// hand it over to the cluster manager, and what keeps others from interfering.
+// Other clusters leave etcd to kubelet.
+func twoNode(c *config.InstallConfig, t topology.Topology) []object {
 	if t.EtcdScaling != topology.EtcdTwoNode {
 		return nil
 	}
@@ -20,6 +23,24 @@ func twoNode(t topology.Topology) []object {
 	}}}
 	for _, o := range operator.TwoNodeObjects() {
 		out = append(out, object{file: "40-operator-" + o.File, value: o.Value})
+	}
+	return append(out, guardObjects(c)...)
+}
+
+// guardObjects are the guards from the first minute on. The operator keeps
+// them from then on.
+func guardObjects(c *config.InstallConfig) []object {
+	var hosts []guards.ControlPlane
+	if c.ControlPlane.Fencing != nil {
+		for _, cred := range c.ControlPlane.Fencing.Credentials {
+			hosts = append(hosts, guards.NewControlPlane(cred.HostName, cred.Address))
+		}
+	}
+	var out []object
+	for _, g := range guards.All(hosts) {
+		out = append(out,
+			object{file: "50-" + g.Name(), value: g.Policy},
+			object{file: "50-" + g.Name() + "-binding", value: g.Binding})
 	}
 	return out
 }

@@ -43,12 +43,13 @@ const lostAfter = 10
 // finds what it names.
 func Objects() []Object {
 	out := append(access(), ingressAccess()...)
+	out = append(out, guardAccess()...)
 	out = append(out, Object{"deployment", deployment()})
 	return append(out, placementStays()...)
 }
 
 // TwoNodeObjects are what it needs besides where there are two control planes.
-func TwoNodeObjects() []Object { return append(twoNodeAccess(), oneWay()...) }
+func TwoNodeObjects() []Object { return twoNodeAccess() }
 
 // Object is an object of the API with a name for its file.
 type Object struct {

@@ -1,0 +1,24 @@
+package operator
+
+import (
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/holdfast/holdfast/internal/operator/guards"
+	render "github.com/holdfast/holdfast/internal/render/operator"
+)
+
+// addGuards adds the controller of what keeps two control planes from being
+// taken apart. It works in every cluster: where there are not two it takes away
+// what is left.
+func addGuards(manager ctrl.Manager) error {
+	controller := &guards.Reconciler{
+		Client: manager.GetClient(), Events: manager.GetEventRecorder(render.Name), Now: time.Now,
+	}
+	if err := controller.SetUp(manager); err != nil {
+		return fmt.Errorf("set the controller of guards up: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package guards
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	render "github.com/holdfast/holdfast/internal/render/guards"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// wanted is how many control planes a cluster with guards has.
+const wanted = 2
+
+// present are the policies and bindings of the cluster by name, others' too.
+type present struct {
+	policies map[string]*admissionv1.ValidatingAdmissionPolicy
+	bindings map[string]*admissionv1.ValidatingAdmissionPolicyBinding
+}
+
+func (r *Reconciler) present(ctx context.Context) (present, error) {
+	out := present{map[string]*admissionv1.ValidatingAdmissionPolicy{}, map[string]*admissionv1.ValidatingAdmissionPolicyBinding{}}
+	var policies admissionv1.ValidatingAdmissionPolicyList
+	if err := r.Client.List(ctx, &policies); err != nil {
+		return out, fmt.Errorf("list admission policies: %w", err)
+	}
+	for i := range policies.Items {
+		out.policies[policies.Items[i].Name] = &policies.Items[i]
+	}
+	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
+	if err := r.Client.List(ctx, &bindings); err != nil {
+		return out, fmt.Errorf("list the bindings of admission policies: %w", err)
+	}
+	for i := range bindings.Items {
+		out.bindings[bindings.Items[i].Name] = &bindings.Items[i]
+	}
+	return out, nil
+}
+
+// controlPlanes are the hosts that have joined, and those that may be fenced:
+// a node that was deleted is a host that still runs.
+func (r *Reconciler) controlPlanes(ctx context.Context) ([]render.ControlPlane, error) {
+	var nodes corev1.NodeList
+	if err := r.Client.List(ctx, &nodes, client.HasLabels{state.LabelControlPlane}); err != nil {
+		return nil, fmt.Errorf("list control planes: %w", err)
+	}
+	var secrets corev1.SecretList
+	if err := r.Client.List(ctx, &secrets, client.InNamespace(manifests.NamespaceEtcd)); err != nil {
+		return nil, fmt.Errorf("list the accounts of BMCs: %w", err)
+	}
+	known := map[string]bool{}
+	var out []render.ControlPlane
+	for i := range secrets.Items {
+		if s := &secrets.Items[i]; isAccount(s) {
+			node := strings.TrimPrefix(s.Name, manifests.FencingSecretPrefix)
+			known[node] = true
+			out = append(out, render.NewControlPlane(node, string(s.Data["address"])))
+		}
+	}
+	for _, n := range nodes.Items {
+		if !known[n.Name] {
+			out = append(out, render.ControlPlane{Name: n.Name})
+		}
+	}
+	return out, nil
+}
+
+// isAccount is whether a Secret has the account of a control plane's BMC.
+func isAccount(o client.Object) bool {
+	return o.GetNamespace() == manifests.NamespaceEtcd && strings.HasPrefix(o.GetName(), manifests.FencingSecretPrefix)
+}
+
+// roleChanged is whether a node became a control plane, or is none any more.
+func roleChanged(e event.UpdateEvent) bool {
+	_, was := e.ObjectOld.GetLabels()[state.LabelControlPlane]
+	_, is := e.ObjectNew.GetLabels()[state.LabelControlPlane]
+	return was != is
+}

@@ -1,0 +1,138 @@
+// Package guards is the operator's controller of what keeps a cluster of two
+// control planes from being taken apart: admission policies, which hold without
+// it. It brings back what somebody deleted or weakened, follows the names of
+// the control planes, lifts a guard for as long as a person asks for, and takes
+// all away where the cluster is another one. What they refuse renders package
+// render/guards.
+package guards
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	render "github.com/holdfast/holdfast/internal/render/guards"
+)
+
+// clusterName is the name of the object that says what the cluster is.
+const clusterName = "cluster"
+
+// The pauses after which the cluster is looked at although nothing was told.
+const (
+	lookAnew = 100 * time.Millisecond
+	resync   = 30 * time.Second
+)
+
+// Reconciler keeps guards.
+type Reconciler struct {
+	Client client.Client
+	// Events tells people.
+	Events events.EventRecorder
+	Now    func() time.Time
+
+	// told is what was said last of a guard, by its name.
+	told map[string]string
+}
+
+// SetUp has the manager call the reconciler whenever a guard changes, or what
+// they are made from.
+func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: clusterName}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("guards").
+		Watches(&admissionv1.ValidatingAdmissionPolicy{}, all).
+		Watches(&admissionv1.ValidatingAdmissionPolicyBinding{}, all).
+		Watches(&configv1.Infrastructure{}, all).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: roleChanged})).
+		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(isAccount))).
+		Complete(r)
+}
+
+// Reconcile looks once. What it does does not depend on what it did before.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	after, err := r.step(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+	}
+	return reconcile.Result{RequeueAfter: after}, err
+}
+
+func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
+	infra := &configv1.Infrastructure{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, infra); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("read the cluster's topology: %w", err)
+	}
+	have, err := r.present(ctx)
+	if err != nil {
+		return 0, err
+	}
+	switch infra.Status.ControlPlaneTopology {
+	case "":
+		return resync, nil // not known is no reason to take any away
+	case configv1.DualReplicaTopologyMode:
+		return r.keepAll(ctx, have)
+	}
+	return resync, r.removeAll(ctx, have)
+}
+
+// keepAll makes what there is what it should be, and returns when to look
+// again.
+func (r *Reconciler) keepAll(ctx context.Context, have present) (time.Duration, error) {
+	hosts, err := r.controlPlanes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	again, now := resync, r.Now()
+	for _, g := range render.All(hosts) {
+		lift := render.Lift{}
+		if live := have.policies[g.Name()]; live != nil {
+			lift = render.Lifted(live.Annotations, now)
+		}
+		if lift.Active(now) {
+			g = g.Warning()
+			again = min(again, lift.Until.Sub(now))
+		}
+		// Of fewer hosts the names of the others are missing, not gone.
+		keep := keeping{onlyMissing: len(hosts) < wanted, lift: lift, now: now}
+		if err := r.keep(ctx, have, g, keep); err != nil {
+			return 0, fmt.Errorf("keep the guard %s: %w", g.Name(), err)
+		}
+		delete(have.policies, g.Name())
+		delete(have.bindings, g.Name())
+	}
+	return again, r.removeAll(ctx, have) // those of another release
+}
+
+func (r *Reconciler) removeAll(ctx context.Context, have present) error {
+	for name, o := range have.bindings {
+		if _, ours := o.Labels[render.Label]; !ours {
+			continue
+		}
+		if err := r.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("take the guard %s away: %w", name, err)
+		}
+	}
+	for name, o := range have.policies {
+		if _, ours := o.Labels[render.Label]; !ours {
+			continue
+		}
+		if err := r.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("take the guard %s away: %w", name, err)
+		}
+	}
+	return nil
+}

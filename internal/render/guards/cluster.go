@@ -1,0 +1,86 @@
+package guards
+
+import (
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// etcdIsHandedOver refuses to take the hand-over of etcd back: kubelet would
+// start a second etcd beside the one that the cluster manager runs.
+func etcdIsHandedOver() Guard {
+	return newGuard("etcd-hand-over",
+		on([]string{"etcds"}, []string{"operator.openshift.io"}, update, remove), nil,
+		checks{kept(operator.UseExternal), kept(operator.MayRemove)})
+}
+
+// kept is the rule that a field stays true once it is. Some write it as a text.
+// The object of a deletion is null.
+func kept(name string) admissionv1.Validation {
+	path := "spec.unsupportedConfigOverrides." + name
+	before, after := field("oldObject", path, "false"), field("object", path, "false")
+	return check(
+		fmt.Sprintf("!(%[1]s in [dyn(true), dyn('true')]) || (object != null && %[2]s in [dyn(true), %[1]s])", before, after),
+		path+" was true and stays true: etcd runs under the cluster manager, and there is no way back. "+
+			"kubelet would start a second etcd beside it. Whatever else the object has may be changed.")
+}
+
+// topologyStays keeps what everybody derives from it: how many replicas, which
+// guards, who runs etcd.
+func topologyStays() Guard {
+	const why = " is settled for the life of a cluster: operators, routers and these guards follow it, and none of them turns back. " +
+		"For another topology install another cluster."
+	return newGuard("topology",
+		on([]string{"infrastructures", "infrastructures/status"}, []string{"config.openshift.io"}, update, remove), nil,
+		checks{
+			check("object != null || dyn(oldObject).metadata.name != 'cluster'",
+				"this object says what the cluster is, and nothing could tell again: without it every operator stops. Change its spec instead."),
+			check("object == null || "+stays("status.controlPlaneTopology"), "status.controlPlaneTopology"+why),
+			check("object == null || "+stays("status.infrastructureTopology"), "status.infrastructureTopology"+why),
+			check("object == null || "+field("object", "spec.controlPlaneTopology", "''")+" in ['', 'DualReplica']",
+				"spec.controlPlaneTopology asks for another topology, and there is no way from two control planes to one or three. Leave it out."),
+		})
+}
+
+// kindsStay refuses the way around: with its kind every object goes, and
+// nobody asks for those one by one.
+func kindsStay() Guard {
+	kept := list([]string{"etcds.operator.openshift.io", "infrastructures.config.openshift.io"})
+	// A request to delete many has no name, so the policy cannot ask for those
+	// by name.
+	return newGuard("topology-kinds", on([]string{"customresourcedefinitions"}, []string{"apiextensions.k8s.io"}, remove), nil, checks{check(
+		"!(dyn(oldObject).metadata.name in "+kept+")",
+		"with this definition goes the object that says what the cluster is, or that etcd was handed over: "+
+			"operators would stop or begin anew. Apply a newer definition over it instead.")})
+}
+
+// hostedClusters refuses to run other clusters' control planes here.
+func hostedClusters() Guard {
+	return newGuard("hosted-clusters",
+		on([]string{"hostedclusters", "hostedcontrolplanes"}, []string{"hypershift.openshift.io"}, create), nil,
+		checks{check(never, "a cluster of two control planes does not host others: one host has to carry everything while the other is away, "+
+			"and hosted control planes want three of each. Create it in a cluster of three control planes.")})
+}
+
+// machineConfigPools keeps one control plane running while the other one is
+// changed.
+func machineConfigPools() Guard {
+	const selector = "spec.nodeSelector"
+	return newGuard("machine-config-pools",
+		on([]string{"machineconfigpools"}, []string{"machineconfiguration.openshift.io"}, create, update),
+		variables{
+			{"roles", fmt.Sprintf("%s.map(k, k) + %s.filter(e, e.operator in ['In', 'Exists']).map(e, e.key)",
+				field("object", selector+".matchLabels", "{}"), field("object", selector+".matchExpressions", "[]"))},
+			// A pool that names no role may have every host.
+			{"ours", fmt.Sprintf("dyn(object).metadata.name == 'master' || variables.roles.exists(r, r in %s) || "+
+				"!variables.roles.exists(r, r.startsWith('node-role.kubernetes.io/'))", list(controlPlaneLabels()))},
+		},
+		checks{check("!variables.ours || "+field("object", "spec.paused", "false")+" == true || "+field("object", "spec.maxUnavailable", "1")+" == 1",
+			"this pool is of the control planes, and two of them are changed one after the other: "+
+				"spec.maxUnavailable must be 1 or left out. To change none of them set spec.paused to true; 0 does not pause.")})
+}
+
+func controlPlaneLabels() []string { return []string{state.LabelControlPlane, state.LabelMaster} }
