@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/command"
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func TestAHostIsPublishedWithoutAddressesOfBMCsAndWithinBounds(t *testing.T) {
+	long := strings.Repeat("ö", 200)
+	h := decide.Host{
+		Name: "cp-1", Rebooters: state.Known([]string{}),
+		BMCs:    state.Known([]decide.BMC{{Target: "cp-2", Address: "10.99.0.2", Gateway: "10.98.0.1", Interface: "eth0", Delay: time.Second}, {Target: "cp-3"}}),
+		Trouble: []string{long, "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"},
+	}
+	var told string
+	p := doctorPublisher{
+		look: func(context.Context) decide.Host { return h },
+		tell: func(_ context.Context, node, value string) error {
+			if node != "cp-1" {
+				t.Errorf("told about %s", node)
+			}
+			told = value
+			return nil
+		},
+	}
+	if err := p.publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var back decide.Host
+	if err := json.Unmarshal([]byte(told), &back); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(told, "10.99.0.2") || strings.Contains(told, "10.98.0.1") || !back.BMCs.Known || back.BMCs.Value[0].Interface != "eth0" {
+		t.Errorf("%s", told)
+	}
+	if back.BMCs.Value[0].Address == "" || back.BMCs.Value[1].Address != "" {
+		t.Errorf("that a name does not resolve is still to be seen: %s", told)
+	}
+	if !back.Rebooters.Known || len(back.Trouble) != maxTroubles || len(back.Trouble[0]) > maxTrouble {
+		t.Errorf("%+v", back)
+	}
+	if h.BMCs.Value[0].Address != "10.99.0.2" {
+		t.Error("what was looked up was changed")
+	}
+}
+
+func TestAHostWithNoDevicesIsPublishedAsOneWithNone(t *testing.T) {
+	for _, in := range []state.Fact[[]decide.BMC]{state.Known([]decide.BMC{}), {}} {
+		text, err := json.Marshal(presentable(decide.Host{BMCs: in}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back decide.Host
+		if err := json.Unmarshal(text, &back); err != nil || back.BMCs.Known != in.Known {
+			t.Errorf("%+v became %s, %v", in, text, err)
+		}
+	}
+}
+
+func TestItIsPublishedEveryHalfHourAndTriedAgainAfterAMinute(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	answers := []error{errors.New("no API"), errors.New("no API"), nil, errors.New("no API")}
+	var waits []time.Duration
+	var log bytes.Buffer
+	p := doctorPublisher{
+		look: func(context.Context) decide.Host { return decide.Host{Name: "cp-1"} },
+		tell: func(context.Context, string, string) error { return answers[len(waits)] },
+		wait: func(ctx context.Context, d time.Duration) error {
+			if waits = append(waits, d); len(waits) == len(answers) {
+				stop()
+			}
+			return ctx.Err()
+		},
+		log: &log,
+	}
+	if err := p.run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	want := []time.Duration{time.Minute, time.Minute, 30 * time.Minute, time.Minute}
+	for i, w := range want {
+		if waits[i] != w {
+			t.Errorf("pauses %v, want %v", waits, want)
+			break
+		}
+	}
+	if got := strings.Count(log.String(), "no API"); got != 2 {
+		t.Errorf("said %d times, want once for each time that it began: %q", got, log.String())
+	}
+}
+
+func TestTheVerbRefusesAnotherFormat(t *testing.T) {
+	code, out := runAgentLine(t, "doctor", "-o", "xml")
+	if code != 2 || !strings.Contains(out, `output "xml": must be yaml or json`) {
+		t.Errorf("%d, %s", code, out)
+	}
+}
+
+func runAgentLine(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out bytes.Buffer
+	code := Run(t.Context(), command.Streams{In: strings.NewReader(""), Out: &out, Err: &out}, args)
+	return code, out.String()
+}
