@@ -81,9 +81,11 @@ type Step struct {
 // Incident is all from the first failure until two hosts were whole again. A
 // failure that comes before that belongs to the same incident.
 type Incident struct {
-	ID    string `json:"id"`
-	Title string `json:"title"`
-	State State  `json:"state"`
+	ID string `json:"id"`
+	// Was are names that it had before more was known of it.
+	Was   []string `json:"was,omitempty"`
+	Title string   `json:"title"`
+	State State    `json:"state"`
 	// Start and End are by the clock of the host that Clock names.
 	Start    time.Time `json:"start"`
 	End      time.Time `json:"end,omitzero"`

@@ -269,19 +269,45 @@ func TestOneHostTellsTheAPI(t *testing.T) {
 	}
 }
 
+func TestAnIncidentThatGotAnotherNameIsNotToldAgain(t *testing.T) {
+	records := named(t, "a host loses its power and comes back")
+	var own []Record
+	for _, r := range records {
+		if r.Host == "cp-2" {
+			own = append(own, r)
+		}
+	}
+	half := Assemble(own)[0]
+	e, ok := Told(half, began.Add(20*time.Minute))
+	if !ok {
+		t.Fatal("not told")
+	}
+	whole := Merge([]Incident{half}, Assemble(records))[0]
+	if whole.ID == half.ID || !slices.Equal(whole.Was, []string{half.ID}) {
+		t.Errorf("%s was %v", whole.ID, whole.Was)
+	}
+	now, ok := Told(whole, began.Add(20*time.Minute))
+	if !ok || !WasTold(whole, now, map[string]bool{e.Name: true}) || WasTold(whole, now, nil) {
+		t.Errorf("%+v", now)
+	}
+}
+
 func TestAnIncidentIsToldOnceItIsOverAndBeforeOnlyWhereItLasts(t *testing.T) {
 	over := Assemble(named(t, "a host loses its power and comes back"))[0]
 	open := Assemble(named(t, "an incident that is under way"))[0]
+	half := Assemble(named(t, "the journal of the lost host is not here"))[0]
 	for name, c := range map[string]struct {
 		i    Incident
 		now  time.Duration
 		want string
 	}{
-		"over":                         {over, time.Minute, ReasonOver},
-		"over for days":                {over, 50 * time.Hour, ""},
-		"only begun":                   {open, time.Minute, ""},
-		"begun a while ago":            {open, 10 * time.Minute, ReasonUnderWay},
-		"begun days ago, and not over": {open, 50 * time.Hour, ReasonUnderWay},
+		"over":              {over, time.Minute, ReasonOver},
+		"over for days":     {over, 50 * time.Hour, ""},
+		"only begun":        {open, time.Minute, ""},
+		"begun a while ago": {open, 10 * time.Minute, ReasonUnderWay},
+		"over, and the other host has not said what it saw": {half, time.Minute, ""},
+		"over, and the other host says nothing":             {half, 10 * time.Minute, ReasonOver},
+		"begun days ago, and not over":                      {open, 50 * time.Hour, ReasonUnderWay},
 	} {
 		e, ok := Told(c.i, began.Add(c.now))
 		if e.Reason != c.want || ok != (c.want != "") {

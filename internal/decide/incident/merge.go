@@ -37,11 +37,13 @@ func join(list []Incident, i Incident) []Incident {
 			kept = append(kept, other)
 			continue
 		}
-		id := min(i.ID, other.ID)
+		id, was := min(i.ID, other.ID), append(slices.Clone(i.Was), other.Was...)
+		was = append(was, i.ID, other.ID)
 		if knowsMore(other, i) {
 			i = other
 		}
-		i.ID = id
+		slices.Sort(was)
+		i.ID, i.Was = id, slices.DeleteFunc(slices.Compact(was), func(w string) bool { return w == id })
 	}
 	return append(kept, i)
 }
@@ -92,6 +94,8 @@ const (
 	// soon is how long an incident may last before the API is told that it does:
 	// most are over before that, and are told once.
 	soon = 2 * time.Minute
+	// hearing is how long the journal of the other host is waited for.
+	hearing = 5 * time.Minute
 	// late is from when on an incident is not told any more.
 	late = 24 * time.Hour
 )
@@ -99,13 +103,50 @@ const (
 // Told is the event of an incident as it is now, false where there is nothing
 // to be told.
 func Told(i Incident, now time.Time) (Event, bool) {
-	e := Event{Name: "holdfast-incident." + strings.ToLower(i.ID), Reason: ReasonOver, At: i.End, Message: i.Title + ". " + i.summary()}
+	if i.State == Over && now.Sub(i.End) < hearing && len(i.Journals) < len(hostsOf(i)) {
+		return Event{}, false // the other host has not said what it saw
+	}
+	names := Names(i)
+	e := Event{Name: names[0], Reason: ReasonOver, At: i.End, Message: i.Title + ". " + i.summary()}
 	switch {
 	case i.State == Over && now.Sub(i.End) > late, i.State != Over && now.Sub(i.Start) < soon:
 		return Event{}, false
 	case i.State != Over:
-		e.Name, e.Reason, e.Warning, e.At = e.Name+".under-way", ReasonUnderWay, true, i.Start
+		e.Name, e.Reason, e.Warning, e.At = names[1], ReasonUnderWay, true, i.Start
 	}
 	e.Message += " The whole report: holdfast incidents show " + i.ID
 	return e, true
+}
+
+// hostsOf are the hosts that an incident speaks of.
+func hostsOf(i Incident) []string {
+	out := slices.Clone(i.Journals)
+	for _, r := range i.Records {
+		out = append(out, r.Members...)
+	}
+	for _, f := range i.Failures {
+		out = append(out, f.Hosts...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Names are those of all events that may be told of an incident: first of one
+// that is over, then of one that is not.
+func Names(i Incident) []string {
+	over := "holdfast-incident." + strings.ToLower(i.ID)
+	return []string{over, over + ".under-way"}
+}
+
+// WasTold reports whether an event of an incident was told, under its present
+// name or an earlier one.
+func WasTold(i Incident, e Event, told map[string]bool) bool {
+	for _, id := range append([]string{i.ID}, i.Was...) {
+		for _, name := range Names(Incident{ID: id}) {
+			if strings.HasSuffix(name, ".under-way") == e.Warning && told[name] {
+				return true
+			}
+		}
+	}
+	return false
 }

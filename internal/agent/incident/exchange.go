@@ -1,0 +1,205 @@
+package incident
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// api is what is asked of the API.
+type api interface {
+	incident.API
+	PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error
+	CreateEvent(ctx context.Context, e *corev1.Event) error
+	Places(ctx context.Context) ([]decide.Pod, error)
+}
+
+// access does something with the first API server that answers.
+type access func(ctx context.Context, do func(context.Context, api) error) error
+
+// adminKubeconfig is what kubeadm leaves on a control plane.
+const adminKubeconfig = "/etc/kubernetes/admin.conf"
+
+// accessOf asks this host's own API server first: the virtual IP may be on its
+// way.
+func accessOf(s *site.Site) access {
+	servers := &kube.Servers{Kubeconfig: adminKubeconfig, Name: s.APIHost(), Addresses: func() []string {
+		return []string{"https://" + site.HostPort("127.0.0.1", site.APIPort), "https://" + site.HostPort(s.APIHost(), site.APIPort)}
+	}}
+	return func(ctx context.Context, do func(context.Context, api) error) error {
+		return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, patience/2, fmt.Errorf("no answer in %s", patience/2))
+			defer cancel()
+			return do(ctx, c)
+		})
+	}
+}
+
+// exchange reads what the other host shows, reports anew with it, shows what
+// this host knows, and tells the API of what it was not told.
+func (l *Loop) exchange(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no API server answers in time"))
+	defer cancel()
+	return l.api(ctx, func(ctx context.Context, a api) error {
+		if err := l.hear(ctx, a); err != nil {
+			return err
+		}
+		if err := l.places(ctx, a); err != nil {
+			return err
+		}
+		if err := l.report(); err != nil {
+			return err
+		}
+		if err := l.show(ctx, a); err != nil {
+			return err
+		}
+		return l.tell(ctx, a)
+	})
+}
+
+// hear reads what the others show. What one shows that is not understood is as
+// if it showed nothing.
+func (l *Loop) hear(ctx context.Context, a api) error {
+	hosts, limits, err := incident.Everyone(ctx, a)
+	if err != nil {
+		return err
+	}
+	for _, limit := range limits {
+		l.logf("%s", limit)
+	}
+	delete(hosts, l.self)
+	l.peers, l.asked = hosts, l.Now()
+	return nil
+}
+
+// places notes when the pods of a lost host run elsewhere.
+func (l *Loop) places(ctx context.Context, a api) error {
+	l.moving = false
+	if len(l.reports) == 0 {
+		return nil
+	}
+	last := l.reports[len(l.reports)-1]
+	lost, since := decide.Unmoved(last)
+	if lost == "" || lost == l.self || l.Now().Sub(since) > giveUp {
+		return nil
+	}
+	l.moving = true
+	pods, err := a.Places(ctx)
+	if err != nil {
+		return err
+	}
+	count, at, ok := decide.Moved(pods, lost, since)
+	if !ok {
+		return nil
+	}
+	l.moving = false
+	m := l.memory
+	m.Records = append(slices.Clone(m.Records), decide.Record{
+		Host: l.self, At: at.UTC(), Kind: decide.Pods, Target: lost, Count: count, From: "API",
+	})
+	m.Records = decide.Unique(m.Records)
+	return l.save(m)
+}
+
+// giveUp is how long pods are waited for: some never find a place.
+const giveUp = 15 * time.Minute
+
+// show writes what this host knows where that is not what it showed last.
+func (l *Loop) show(ctx context.Context, a api) error {
+	data, err := incident.Published{Records: l.memory.Records, Incidents: l.reports}.Encode()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(data)
+	if err != nil || string(text) == l.shown {
+		return err
+	}
+	if err := a.PutConfigMap(ctx, incident.Namespace, incident.ConfigMap(l.self), map[string]string{incident.Label: l.self}, data); err != nil {
+		return err
+	}
+	l.shown = string(text)
+	return nil
+}
+
+// pending are the events that this host has to tell.
+func (l *Loop) pending() []decide.Event {
+	var out []decide.Event
+	for _, i := range l.reports {
+		e, ok := decide.Told(i, l.Now())
+		if ok && decide.Teller(i) == l.self && !decide.WasTold(i, e, l.memory.Told) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (l *Loop) untold() bool { return len(l.pending()) > 0 }
+
+// tell makes an event of each incident. Its name follows from the incident, so
+// that an agent that ends before it remembers does not tell twice.
+func (l *Loop) tell(ctx context.Context, a api) error {
+	for _, e := range l.pending() {
+		if err := a.CreateEvent(ctx, event(e, l.self)); err != nil {
+			return err
+		}
+		if err := l.remember(e.Name); err != nil {
+			return err
+		}
+		l.logf("%s", e.Message)
+	}
+	return l.forget()
+}
+
+// forget drops what was told of incidents of which there is no report any more.
+func (l *Loop) forget() error {
+	known := map[string]bool{}
+	for _, i := range l.reports {
+		for _, id := range append([]string{i.ID}, i.Was...) {
+			for _, e := range decide.Names(decide.Incident{ID: id}) {
+				known[e] = true
+			}
+		}
+	}
+	m := l.memory
+	m.Told = maps.Clone(m.Told)
+	maps.DeleteFunc(m.Told, func(name string, _ bool) bool { return !known[name] })
+	if len(m.Told) == len(l.memory.Told) {
+		return nil
+	}
+	return l.save(m)
+}
+
+// maxNote is the API's limit on the text of an event, in bytes.
+const maxNote = 1000
+
+func event(e decide.Event, host string) *corev1.Event {
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	text := e.Message
+	if len(text) > maxNote {
+		text = text[:maxNote] + " ..."
+	}
+	at := metav1.NewTime(e.At)
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: e.Name},
+		InvolvedObject: corev1.ObjectReference{APIVersion: etcdv1.GroupVersion.String(), Kind: "PacemakerCluster", Name: "cluster"},
+		Type:           kind, Reason: e.Reason, Message: text, FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		Source: corev1.EventSource{Component: "holdfast-agent", Host: host}, ReportingController: "holdfast.io/agent", ReportingInstance: host,
+	}
+}

@@ -1,0 +1,222 @@
+// Package incident has each of two control planes note what happens to the two,
+// and report it: what the journals of this host say, its fences, what persons
+// confirmed, which virtual IPs it holds, whether its API server is ready. What
+// it noted it shows in the API and keeps in files; with what the other host
+// shows it makes reports of it. What a report says, and which host tells the API
+// of it, decides decide/incident.
+//
+// It owns /var/lib/holdfast/incidents and the ConfigMap kube-system/
+// holdfast-incidents-HOST, and changes nothing else.
+package incident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// Options are what the loop of a host works with.
+type Options struct {
+	Site *site.Site
+	Log  io.Writer
+	Now  func() time.Time
+}
+
+// How often the loop looks.
+const (
+	debounce = 100 * time.Millisecond
+	lively   = 2 * time.Second  // while something happens
+	quiet    = 60 * time.Second // while nothing does: the journal is not lost meanwhile
+	calm     = 3 * time.Minute  // how long after the last record something still happens
+	calmAPI  = 5 * time.Minute  // between two looks at the other host's, while nothing happens
+	patience = 6 * time.Second  // for one attempt at the API
+)
+
+// Loop notes and reports. It does nothing before Run.
+type Loop struct {
+	Options
+	dir     string
+	host    func() (string, error)
+	sources sources
+	api     access
+	write   func(path string, data []byte, mode fs.FileMode) error
+	watch   func(ctx context.Context, wake func())
+
+	self    string
+	memory  memory
+	peers   map[string]incident.Published
+	reports []decide.Incident
+	shown   string // the data that the API has of this host
+	asked   time.Time
+	moving  bool // pods of a lost host may still be moving
+	said    string
+}
+
+// New returns the loop of this host.
+func New(o Options) *Loop {
+	l := &Loop{Options: o, dir: incident.Dir, write: writeFile, peers: map[string]incident.Published{}}
+	l.host = func() (string, error) {
+		name, err := os.Hostname()
+		return strings.ToLower(name), err
+	}
+	if o.Site != nil {
+		l.sources, l.api, l.watch = thisHost(o.Site), accessOf(o.Site), watch
+	}
+	return l
+}
+
+// Run works until the context ends. On a host that is not one of two control
+// planes it only waits for that.
+func (l *Loop) Run(ctx context.Context) error {
+	if l.Site != nil && (!l.Site.Role.ControlPlane() || !l.Site.Topology().Fencing) {
+		<-ctx.Done()
+		return nil
+	}
+	if err := l.start(); err != nil {
+		return err
+	}
+	wake := make(chan struct{}, 1)
+	go l.watch(ctx, func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
+	for {
+		l.complain(l.Step(ctx))
+		if !wait(ctx, wake, l.pause()) {
+			return nil
+		}
+	}
+}
+
+// start takes up what was noted before.
+func (l *Loop) start() error {
+	name, err := l.host()
+	if err != nil {
+		return fmt.Errorf("name of this host: %w", err)
+	}
+	l.self = name
+	if err := os.MkdirAll(l.dir, 0o755); err != nil { //nolint:gosec // reports hold no secret
+		return fmt.Errorf("reports of incidents: %w", err)
+	}
+	memory, err := readMemory(l.dir)
+	if err != nil {
+		l.logf("%v; it is begun anew from the journal", err)
+	}
+	l.memory = memory
+	reports, problems, err := incident.Files(l.dir)
+	for _, p := range problems {
+		l.logf("%s", p)
+	}
+	l.reports = reports
+	return err
+}
+
+// wait waits for an event or a time. What follows an event at once is one.
+func wait(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-wake:
+	}
+	timer.Reset(debounce)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	}
+	select {
+	case <-wake:
+	default:
+	}
+	return true
+}
+
+func (l *Loop) pause() time.Duration {
+	if l.busy() {
+		return lively
+	}
+	return quiet
+}
+
+// busy reports whether something happens, or has just happened.
+func (l *Loop) busy() bool {
+	if n := len(l.memory.Records); n > 0 && l.Now().Sub(l.memory.Records[n-1].At).Abs() < calm {
+		return true
+	}
+	return l.moving
+}
+
+// Step looks once: it notes, reports, shows and tells. Each part is durable
+// before the next begins, and is done again where it was cut off.
+func (l *Loop) Step(ctx context.Context) error {
+	noted, err := l.note(ctx)
+	reported := l.report()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var shown error
+	if noted || l.busy() || l.untold() || l.Now().Sub(l.asked) >= calmAPI || l.asked.IsZero() {
+		shown = l.exchange(ctx)
+	}
+	return errors.Join(err, reported, shown)
+}
+
+// note adds what is new to what this host noted.
+func (l *Loop) note(ctx context.Context) (bool, error) {
+	next, err := l.sources.gather(ctx, l.self, l.memory)
+	next.Records = decide.Newest(decide.Unique(next.Records), maxRecords)
+	if next.same(l.memory) {
+		return false, err
+	}
+	if saveErr := l.save(next); saveErr != nil {
+		return false, errors.Join(err, saveErr)
+	}
+	return true, err
+}
+
+// report makes reports of all that is known on this host.
+func (l *Loop) report() error {
+	records := slices.Clone(l.memory.Records)
+	lists := [][]decide.Incident{l.reports}
+	for _, p := range l.peers {
+		records = append(records, p.Records...)
+		lists = append(lists, p.Incidents)
+	}
+	list := decide.Merge(append(lists, decide.Assemble(records))...)
+	if err := incident.Write(l.dir, list); err != nil {
+		return err
+	}
+	l.reports = list[max(0, len(list)-incident.Kept):]
+	return nil
+}
+
+func (l *Loop) complain(err error) {
+	text := ""
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, fs.ErrNotExist) {
+		text = err.Error()
+	}
+	if text != "" && text != l.said {
+		l.logf("%s", text)
+	}
+	l.said = text
+}
+
+func (l *Loop) logf(format string, args ...any) {
+	_, _ = fmt.Fprintf(l.Log, "incidents: "+format+"\n", args...)
+}

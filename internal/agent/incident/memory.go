@@ -1,0 +1,90 @@
+package incident
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+// memoryFile is what this host noted, beside the reports.
+const memoryFile = "journal.json"
+
+// maxRecords bounds what this host keeps of what it noted: some weeks of quiet,
+// and some dozens of incidents.
+const maxRecords = 800
+
+// memory is all that outlives the agent. It is one file, so that what was read
+// and how far it was read never disagree.
+type memory struct {
+	// Cursor is how far the journal of the system was read.
+	Cursor  string          `json:"cursor,omitempty"`
+	Records []decide.Record `json:"records"`
+	// Told names the events that the API was told.
+	Told map[string]bool `json:"told,omitempty"`
+}
+
+func (m memory) same(other memory) bool {
+	return len(m.Records) == len(other.Records) && reflect.DeepEqual(m, other)
+}
+
+// last is the last record of a kind in a boot, and whether there is one.
+func (m memory) last(kind decide.Kind, boot string) (decide.Record, bool) {
+	for i := len(m.Records) - 1; i >= 0; i-- {
+		if r := m.Records[i]; r.Kind == kind && (boot == "" || r.Boot == boot) {
+			return r, true
+		}
+	}
+	return decide.Record{}, false
+}
+
+func readMemory(dir string) (memory, error) {
+	var m memory
+	b, err := os.ReadFile(filepath.Join(dir, memoryFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err != nil {
+		return m, fmt.Errorf("what this host noted: %w", err)
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return memory{}, fmt.Errorf("what this host noted, %s, is not understood: %w", filepath.Join(dir, memoryFile), err)
+	}
+	return m, nil
+}
+
+// save makes a memory durable, and only then that of the loop.
+func (l *Loop) save(m memory) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := l.write(filepath.Join(l.dir, memoryFile), append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("keep what this host noted: %w", err)
+	}
+	l.memory = m
+	return nil
+}
+
+// remember notes that the API was told something. What reports do not speak of
+// any more is forgotten.
+func (l *Loop) remember(name string) error {
+	m := l.memory
+	m.Told = maps.Clone(m.Told)
+	if m.Told == nil {
+		m.Told = map[string]bool{}
+	}
+	m.Told[name] = true
+	return l.save(m)
+}
+
+func writeFile(path string, data []byte, mode fs.FileMode) error {
+	return host.WriteFileAtomic(path, data, mode)
+}

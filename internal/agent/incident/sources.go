@@ -1,0 +1,301 @@
+package incident
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/decide/redact"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// sources are where a host's records are from.
+type sources struct {
+	boot func() (id string, uptime time.Duration, err error)
+	now  func() time.Time
+	// journal returns the lines after a cursor, and the last one's; all of the
+	// last days for an empty one.
+	journal       func(ctx context.Context, cursor string) ([]decide.Line, string, error)
+	history       string // of fences
+	confirmations string
+	network       string
+	record        string
+	redact        func(string) string
+}
+
+func thisHost(s *site.Site) sources {
+	return sources{
+		boot: observe.Boot, now: time.Now, journal: readJournal,
+		history: state.FencingHistoryPath, confirmations: filepath.Join(filepath.Dir(state.FencingHistoryPath), "confirmations.jsonl"),
+		network: network.StatusPath, record: state.EtcdRecordPath, redact: redact.New(secrets(s)...).Text,
+	}
+}
+
+// secrets are those that this host knows: none of them is meant to be in what
+// it notes, and none may be.
+func secrets(s *site.Site) []string {
+	id := s.Identity
+	out := []string{id.BootstrapToken, id.JoinToken, id.ProgressToken, string(id.JoinKey), s.Config.PullSecret.Reveal()}
+	targets, err := fence.Targets(state.FencingDir)
+	if err != nil {
+		return out
+	}
+	for _, t := range targets {
+		if dev, err := fence.ReadDevice(state.FencingDir, t); err == nil {
+			out = append(out, dev.Password)
+		}
+	}
+	return out
+}
+
+// gather returns the memory with what is new. What one source does not tell
+// keeps no other from being read.
+func (s sources) gather(ctx context.Context, self string, m memory) (memory, error) {
+	id, up, err := s.boot()
+	if err != nil {
+		return m, err
+	}
+	now := decide.Record{Host: self, Boot: plainBoot(id), Up: up, At: s.now().UTC()}
+	next := memory{Cursor: m.Cursor, Told: m.Told, Records: slices.Clone(m.Records)}
+	var errs []error
+	for _, read := range []func(context.Context, decide.Record, *memory) error{s.addBoot, s.addJournal, s.addRecord, s.addFences, s.addWords, s.addNetwork} {
+		errs = append(errs, read(ctx, now, &next))
+	}
+	for i := len(m.Records); i < len(next.Records); i++ {
+		r := &next.Records[i]
+		r.Why, r.Who = short(s.redact(r.Why)), short(s.redact(r.Who))
+	}
+	return next, errors.Join(errs...)
+}
+
+// maxWords bounds the words of one record, in bytes.
+const maxWords = 400
+
+func short(text string) string {
+	if len(text) <= maxWords {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxWords], "") + " ..."
+}
+
+// plainBoot is a boot's name as the journal writes it.
+func plainBoot(id string) string { return strings.ReplaceAll(strings.TrimSpace(id), "-", "") }
+
+// addBoot notes, once a boot, when it began.
+func (s sources) addBoot(_ context.Context, now decide.Record, m *memory) error {
+	if _, known := m.last(decide.Booted, now.Boot); known {
+		return nil
+	}
+	began := now
+	began.Kind, began.Up, began.At, began.From = decide.Booted, time.Millisecond, now.At.Add(-now.Up), "the kernel"
+	m.Records = append(m.Records, began)
+	return nil
+}
+
+func (s sources) addJournal(ctx context.Context, now decide.Record, m *memory) error {
+	lines, cursor, err := s.journal(ctx, m.Cursor)
+	if err != nil {
+		if m.Cursor == "" {
+			return err
+		}
+		// The journal may have lost the place: it is read anew, and what is known
+		// is not noted twice.
+		if lines, cursor, err = s.journal(ctx, ""); err != nil {
+			return err
+		}
+	}
+	for _, l := range lines {
+		if r, ok := decide.FromJournal(now.Host, l); ok {
+			m.Records = append(m.Records, r)
+		}
+	}
+	if cursor != "" {
+		m.Cursor = cursor
+	}
+	return nil
+}
+
+// addRecord notes what the record of etcd says where no journal tells it: at
+// the first start, and after a journal was lost.
+func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) error {
+	b, err := os.ReadFile(s.record)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("record of etcd: %w", err)
+	}
+	rec, err := state.DecodeEtcdRecord(b)
+	if err != nil {
+		return err
+	}
+	for _, r := range m.Records {
+		if r.Kind == decide.Recorded && r.Seq >= rec.Seq {
+			return nil
+		}
+	}
+	m.Records = append(m.Records, decide.Record{
+		Host: now.Host, At: rec.Written.UTC(), Kind: decide.Recorded, State: rec.State, Seq: rec.Seq, Why: "found in its file", From: s.record,
+	})
+	return nil
+}
+
+// addFences notes the fences by this host: each at the moment at which its
+// target was known to be off.
+func (s sources) addFences(_ context.Context, now decide.Record, m *memory) error {
+	all, err := fence.History(s.history)
+	if err != nil {
+		return err
+	}
+	for _, f := range all[max(0, len(all)-maxRecords/4):] {
+		m.Records = append(m.Records, decide.Record{
+			Host: now.Host, At: f.Time.Add(-f.Phases.PowerOn).UTC(), Kind: decide.Fenced, Target: f.Target, OK: f.Off,
+			Took: f.Phases.Total - f.Phases.PowerOn, Why: f.Detail, From: "history of fences",
+		})
+	}
+	return nil
+}
+
+// addWords notes what persons confirmed on this host.
+func (s sources) addWords(_ context.Context, now decide.Record, m *memory) error {
+	b, err := os.ReadFile(s.confirmations)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("record of confirmations: %w", err)
+	}
+	for line := range bytes.Lines(b) {
+		var w struct {
+			Time           time.Time
+			Peer, Who, Why string
+			Force          bool
+			Boot           string
+			At             time.Duration
+		}
+		if json.Unmarshal(line, &w) != nil || w.Time.IsZero() {
+			continue // a line that a power cut left unfinished
+		}
+		m.Records = append(m.Records, decide.Record{
+			Host: now.Host, Boot: plainBoot(w.Boot), Up: w.At, At: w.Time.UTC(), Kind: decide.Confirmed, Target: w.Peer, Who: w.Who, Why: w.Why,
+			OK: w.Force, From: "record of confirmations",
+		})
+	}
+	return nil
+}
+
+// addNetwork notes the virtual IPs that this host holds, and whether its API
+// server is ready, when they change.
+func (s sources) addNetwork(_ context.Context, now decide.Record, m *memory) error {
+	b, err := os.ReadFile(s.network)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("state of the network: %w", err)
+	}
+	var st network.Status
+	if err := json.Unmarshal(b, &st); err != nil {
+		return fmt.Errorf("state of the network: %w", err)
+	}
+	at := now // as long ago as the file says, by the clock of now
+	if ago := now.At.Sub(st.At); ago > 0 && ago < min(now.Up, time.Minute) {
+		at.At, at.Up = now.At.Add(-ago), now.Up-ago
+	}
+	at.From = s.network
+	holds := at
+	holds.Kind, holds.VIPs = decide.Holds, addresses(st.Holds)
+	if was, known := m.last(decide.Holds, now.Boot); !known || !slices.Equal(was.VIPs, holds.VIPs) {
+		m.Records = append(m.Records, holds)
+	}
+	api := at
+	api.Kind, api.OK = decide.API, st.View.LocalAPI.Value
+	was, known := m.last(decide.API, now.Boot)
+	if st.View.LocalAPI.Known && (!known || was.OK != api.OK) {
+		m.Records = append(m.Records, api)
+	}
+	return nil
+}
+
+func addresses(list []netip.Addr) []string {
+	var out []string
+	for _, a := range list {
+		out = append(out, a.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// firstDays is how far back the journal is read when nothing is known, and
+// firstLines how much of it.
+const (
+	firstDays  = "-7d"
+	firstLines = "20000"
+)
+
+// readJournal reads the journal of the units that tell something.
+func readJournal(ctx context.Context, cursor string) ([]decide.Line, string, error) {
+	args := []string{"--no-pager", "--quiet", "--output=json", "--output-fields=MESSAGE,_SYSTEMD_UNIT"}
+	for _, unit := range decide.Units() {
+		args = append(args, "--unit="+unit)
+	}
+	if cursor != "" {
+		args = append(args, "--after-cursor="+cursor)
+	} else {
+		args = append(args, "--since="+firstDays, "--lines="+firstLines)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	out, err := host.Run(ctx, host.Command("journalctl", args...))
+	if err != nil {
+		return nil, "", fmt.Errorf("read the journal: %w", err)
+	}
+	lines, last := parseJournal(out)
+	return lines, last, nil
+}
+
+// parseJournal reads the journal's JSON, a line an entry. An entry that is not
+// understood, as one that is no text, is passed over.
+func parseJournal(out []byte) (lines []decide.Line, cursor string) {
+	for text := range bytes.Lines(out) {
+		var place struct {
+			Cursor string `json:"__CURSOR"`
+		}
+		if json.Unmarshal(text, &place) == nil && place.Cursor != "" {
+			cursor = place.Cursor
+		}
+		var e struct {
+			Real    string `json:"__REALTIME_TIMESTAMP"`
+			Up      string `json:"__MONOTONIC_TIMESTAMP"`
+			Boot    string `json:"_BOOT_ID"`
+			Unit    string `json:"_SYSTEMD_UNIT"`
+			Message string `json:"MESSAGE"`
+		}
+		if json.Unmarshal(text, &e) != nil {
+			continue
+		}
+		at, err := strconv.ParseInt(e.Real, 10, 64)
+		up, upErr := strconv.ParseInt(e.Up, 10, 64)
+		if err != nil || upErr != nil {
+			continue
+		}
+		lines = append(lines, decide.Line{Unit: e.Unit, Message: e.Message, Boot: plainBoot(e.Boot), At: time.UnixMicro(at).UTC(), Up: time.Duration(up) * time.Microsecond})
+	}
+	return lines, cursor
+}
