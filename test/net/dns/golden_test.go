@@ -30,7 +30,7 @@ func TestCoreDNSAcceptsEveryGolden(t *testing.T) {
 	n := newSite(t).host("192.168.111.20/24", "fd2e:6f44:5dd8::14/64")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			n := &node{site: &site{t: t, name: n.name}, ns: n.ns, root: t.TempDir()}
+			n := &node{site: &site{t: t, name: n.name}, ns: n.ns, space: n.space, root: t.TempDir()}
 			conf, err := readFile(file)
 			if err != nil {
 				t.Fatal(err)

@@ -106,11 +106,11 @@ func TestHardCase35_AServerThatComesLaterFindsWhoWasThereBefore(t *testing.T) {
 func TestB71_OnlyTheLinkOfTheOwnAddressIsListenedToAndSpokenOn(t *testing.T) {
 	site, foreign := newSite(t), newSite(t)
 	server := site.host("10.9.0.20/24")
-	(&node{site: foreign, ns: server.ns, number: 98}).nic("eth1", "10.8.0.20/24")
+	(&node{site: foreign, ns: server.ns, space: server.space, number: 98}).nic("eth1", "10.8.0.20/24")
 	s := server.serve(alone("host-0", []string{"10.9.0.20"}))
 
 	both := site.host("10.9.0.21/24")
-	(&node{site: foreign, ns: both.ns, number: 99}).nic("eth1", "10.8.0.21/24")
+	(&node{site: foreign, ns: both.ns, space: both.space, number: 99}).nic("eth1", "10.8.0.21/24")
 	stranger := foreign.host("10.8.0.66/24")
 	heard := stranger.overhears("eth0")
 

@@ -78,7 +78,7 @@ func TestAnswersPerSecondAndLatencyBesideTheHostsPlugin(t *testing.T) {
 	n := site.host("10.9.0.20/16", "10.9.0.30/16")
 	v := crowd("node-0", up)
 	ours := n.serve(v)
-	theirs := (&node{site: site, ns: n.ns, root: filepath.Join(n.root, "hosts")}).hostsOnly(v, "10.9.0.30")
+	theirs := (&node{site: site, ns: n.ns, space: n.space, root: filepath.Join(n.root, "hosts")}).hostsOnly(v, "10.9.0.30")
 	ours.want(own4, "node-7.demo.example.com.", dns.TypeA, "10.9.1.7")
 	ours.idle(10 * time.Second)
 	results := map[string][]result{}
