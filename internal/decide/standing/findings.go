@@ -96,7 +96,7 @@ func (d describer) human(host string, e explain.Explanation) Finding {
 		}
 		if a.Command != "" {
 			f.Type = sudo(a.Command)
-			f.Means += " To type: " + a.Does + "."
+			f.Means += " The command " + a.Does + "."
 			break
 		}
 	}

@@ -59,7 +59,7 @@ func (d describer) power(h Host) Cell {
 	case h.Power.Known:
 		return cell(h.Power, string(h.Power.Value), answer(h.Power.Value == PowerOn))
 	case there == Yes:
-		return Cell{Text: "on", Good: Yes, From: "that it takes part"}
+		return Cell{Text: "on", Good: Yes, From: "what runs there"}
 	case there == No && h.LastFence.Known && h.LastFence.Value.Off:
 		return cell(h.LastFence, "off (fenced "+d.ago(h.LastFence.Value.At)+")", No)
 	}

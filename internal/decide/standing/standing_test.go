@@ -36,6 +36,18 @@ func TestAProgramReadsTheSame(t *testing.T) {
 	golden.Check(t, "fencing-not-available.yaml", out)
 }
 
+// TestProgramsReadTheSame is of views that the dashboard's tests show too.
+func TestProgramsReadTheSame(t *testing.T) {
+	all := situations(t)
+	for _, name := range []string{"healthy-pair", "peer-lost", "human-needed", "three-one-lost", "single"} {
+		out, err := json.MarshalIndent(Describe(all[name]), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, name+".json", append(out, '\n'))
+	}
+}
+
 func TestAScreenHas100ColumnsAndCommandsAreNotBroken(t *testing.T) {
 	for name, f := range situations(t) {
 		v := Describe(f)

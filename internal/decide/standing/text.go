@@ -75,15 +75,15 @@ func (p *page) redundancy(r Redundancy) {
 		return
 	}
 	for _, l := range r.Losses {
-		p.wrapped("    ", "If "+l.Host+" is lost: "+lossWords(l)+".")
+		p.wrapped("    ", "If "+l.Host+" is lost: "+l.Words()+".")
 		if p.style.Wide && l.Detail != "" {
 			p.wrapped("      ", "All of it: "+l.Detail)
 		}
 	}
 }
 
-// lossWords is what a loss comes to.
-func lossWords(l Loss) string {
+// Words is what a loss comes to.
+func (l Loss) Words() string {
 	switch {
 	case l.Survives == Yes && l.Because == "":
 		return "the rest goes on by itself"

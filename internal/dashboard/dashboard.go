@@ -1,0 +1,223 @@
+// Package dashboard shows where a cluster stands as a page: the same view that
+// `holdfast status` prints, live. It only reads, needs no script to be read, and
+// loads nothing from elsewhere. Who may reach it is not its affair: it has no
+// secrets, and nothing on it can be pressed.
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"io/fs"
+	"net"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/standing"
+)
+
+//go:embed page.html style.css live.js icon.svg
+var files embed.FS
+
+// policy lets the page load its own style and script and nothing else, and lets
+// nobody put it into a frame.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Server serves the page.
+type Server struct {
+	// Look looks at the cluster. However many ask, it is called once at a time,
+	// and not again within Every.
+	Look func(context.Context) (standing.View, error)
+	// Hosts are the names by which the page may be asked for; empty for any. A page
+	// on loopback must refuse others: what a browser resolves a stranger's name to
+	// may be this machine.
+	Hosts []string
+
+	views views
+	page  *template.Template
+}
+
+// New returns a server of a page.
+func New(look func(context.Context) (standing.View, error), hosts ...string) *Server {
+	s := &Server{Look: look, Hosts: hosts, views: views{look: look, now: time.Now, every: Every}}
+	s.page = template.Must(template.New("page.html").Funcs(template.FuncMap{
+		"capital": capital, "clock": clock, "named": named,
+	}).ParseFS(files, "page.html"))
+	return s
+}
+
+// Handler answers GET and HEAD, and nothing else.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.whole)
+	mux.HandleFunc("GET /part", s.part)
+	mux.HandleFunc("GET /view.json", s.data)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	for _, name := range []string{"style.css", "live.js", "icon.svg"} {
+		mux.HandleFunc("GET /"+name, asset(name))
+	}
+	return s.guarded(mux)
+}
+
+// guarded sets what each answer has, and refuses names that are not the page's.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if !s.own(r.Host) {
+			http.Error(w, "this page is not served under the name "+nameOf(r.Host), http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) own(asked string) bool {
+	return len(s.Hosts) == 0 || slices.Contains(s.Hosts, strings.ToLower(nameOf(asked)))
+}
+
+func nameOf(hostPort string) string {
+	if h, _, err := net.SplitHostPort(hostPort); err == nil {
+		return h
+	}
+	return strings.Trim(hostPort, "[]")
+}
+
+// shown is what the page is made of.
+type shown struct {
+	standing.View
+
+	// Mark is the same for what looks the same.
+	Mark string
+	// Failed says why there is no view.
+	Failed string
+}
+
+func (s *Server) whole(w http.ResponseWriter, r *http.Request) { s.write(w, r, "page.html") }
+
+// part is what changes of the page. One that is the same as what the browser
+// has is not sent again.
+func (s *Server) part(w http.ResponseWriter, r *http.Request) { s.write(w, r, "part") }
+
+func (s *Server) write(w http.ResponseWriter, r *http.Request, name string) {
+	view, err := s.views.get(r.Context())
+	if r.Context().Err() != nil {
+		return // nobody is there any more
+	}
+	p := shown{View: view}
+	status := http.StatusOK
+	if err != nil {
+		p.Failed, status = err.Error(), http.StatusBadGateway
+	}
+	var body bytes.Buffer
+	if err := s.page.ExecuteTemplate(&body, "part", p); err != nil {
+		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	p.Mark = mark(body.Bytes())
+	if name != "part" {
+		body.Reset()
+		if err := s.page.ExecuteTemplate(&body, name, p); err != nil {
+			http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("ETag", `"`+p.Mark+`"`)
+	if name == "part" && r.Header.Get("If-None-Match") == `"`+p.Mark+`"` {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes())
+}
+
+func mark(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+// data is the view for programs.
+func (s *Server) data(w http.ResponseWriter, r *http.Request) {
+	view, err := s.views.get(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(view) // whoever asked has gone
+}
+
+var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+func asset(name string) http.HandlerFunc {
+	data, err := fs.ReadFile(files, name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", types[path.Ext(name)])
+		_, _ = w.Write(data)
+	}
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// Limits of a server that anybody in the cluster may reach.
+const (
+	headerTime = 5 * time.Second
+	answerTime = 10 * time.Second
+	idleTime   = time.Minute
+	maxHeader  = 8 << 10
+	leaveTime  = 2 * time.Second
+)
+
+// Serve serves on a listener until the context ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	last, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer stop()
+	if err := server.Shutdown(last); err != nil {
+		_ = server.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// named is a cell with the name that it goes by on the page.
+func named(name string, cell standing.Cell) map[string]standing.Cell {
+	return map[string]standing.Cell{name: cell}
+}
