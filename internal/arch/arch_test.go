@@ -62,6 +62,8 @@ var layers = map[string]layer{
 	"internal/apply":        effect,
 	"internal/release":      effect,
 	"internal/explain":      effect,
+	"internal/incident":     effect,
+	"internal/bundle":       loop,
 	"internal/haproxy":      effect,
 	"internal/redirect":     effect,
 	"internal/nftwatch":     effect,

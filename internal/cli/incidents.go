@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/kube"
+)
+
+// incidentsFrom is where reports are read.
+type incidentsFrom struct {
+	kubeconfig, output, dir string
+	files                   bool
+	// api reads them from the API behind a kubeconfig.
+	api func(ctx context.Context, kubeconfig string) (incident.List, error)
+}
+
+// apiAnswer is how long the API may take before the host's files are read.
+const apiAnswer = 8 * time.Second
+
+func newIncidents(streams Streams) *cobra.Command {
+	return newIncidentsWith(streams, &incidentsFrom{dir: incident.Dir, api: incidentsOfCluster})
+}
+
+func newIncidentsWith(streams Streams, f *incidentsFrom) *cobra.Command {
+	list := newIncidentsList(streams, f)
+	cmd := &cobra.Command{
+		Use:   "incidents",
+		Short: "Say in plain words what happened when a host was lost, left or came back",
+		Long: `Says what happened when one of two hosts was lost, left or came back: when it was
+lost, fenced, when the other one decided and etcd took writes again, the API, the
+virtual IPs and pods, when the two saw each other and were two voters again; and
+what the journals of both hosts show for it.
+
+The reports are read from the API. On a host whose API does not answer those are
+read that the host keeps in ` + incident.Dir + `, and that is said.`,
+		Example: list.Example,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, args []string) error { return list.RunE(cmd, args) },
+	}
+	f.flags(cmd)
+	cmd.AddCommand(list, newIncidentsShow(streams, f))
+	return cmd
+}
+
+func (f *incidentsFrom) flags(cmd *cobra.Command) {
+	formatFlag(cmd, &f.output)
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
+	cmd.Flags().BoolVar(&f.files, "files", false, "read the reports that this host keeps, and do not ask the API")
+}
+
+func newIncidentsList(streams Streams, f *incidentsFrom) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List incidents, the newest first",
+		Example: `  holdfast incidents
+  holdfast incidents list -o wide
+  ssh cp-1 sudo holdfast incidents --files`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := f.read(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if f.output == "json" || f.output == "yaml" {
+				return printData(streams.Out, f.output, l)
+			}
+			return printIncidents(streams.Out, l, f.output == "wide")
+		},
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+func newIncidentsShow(streams Streams, f *incidentsFrom) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [N|ID]",
+		Short: "Show the report of one incident: 1 is the newest",
+		Example: `  holdfast incidents show
+  holdfast incidents show 2
+  holdfast incidents show 20261120-090001-cp-2 -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := f.read(cmd.Context())
+			if err != nil {
+				return err
+			}
+			which := "1"
+			if len(args) == 1 {
+				which = args[0]
+			}
+			i, err := pick(l, which)
+			if err != nil {
+				return err
+			}
+			if f.output == "json" || f.output == "yaml" {
+				return printData(streams.Out, f.output, i)
+			}
+			return printIncident(streams.Out, l, i)
+		},
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+// read reads the reports: from the API, and where that does not answer, from
+// the files of this host.
+func (f *incidentsFrom) read(ctx context.Context) (incident.List, error) {
+	if f.files {
+		return incident.OnHost(f.dir)
+	}
+	limit, stop := context.WithTimeoutCause(ctx, apiAnswer, fmt.Errorf("no answer within %s", apiAnswer))
+	defer stop()
+	l, err := f.api(limit, cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig))
+	if err == nil {
+		return l, nil
+	}
+	if cause := context.Cause(limit); cause != nil && ctx.Err() == nil {
+		err = cause
+	}
+	if _, missing := os.Stat(f.dir); missing != nil || f.kubeconfig != "" {
+		return l, fmt.Errorf("read incidents from the API: %w; on a control plane: sudo holdfast incidents --files", err)
+	}
+	l, onHost := incident.OnHost(f.dir)
+	l.Limits = append([]string{"the API could not be asked (" + firstLine(err.Error()) + "): these are the reports of this host alone"}, l.Limits...)
+	return l, onHost
+}
+
+func incidentsOfCluster(ctx context.Context, kubeconfig string) (incident.List, error) {
+	c, err := kube.Open(kubeconfig)
+	if err != nil {
+		return incident.List{}, err
+	}
+	return incident.InCluster(ctx, c)
+}
+
+// pick returns the incident that a person named by its number or its id, or by
+// the beginning of its id.
+func pick(l incident.List, which string) (decide.Incident, error) {
+	if n, err := strconv.Atoi(which); err == nil && n >= 1 && n <= len(l.Incidents) {
+		return l.Incidents[n-1], nil
+	}
+	var found []decide.Incident
+	for _, i := range l.Incidents {
+		if i.ID == which {
+			return i, nil
+		}
+		if strings.HasPrefix(i.ID, which) && len(which) >= len("20060102") {
+			found = append(found, i)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(l.Incidents) == 0:
+		return decide.Incident{}, errors.New("no incident is known" + whyNone(l))
+	case len(found) > 1:
+		return decide.Incident{}, &UsageError{Err: fmt.Errorf("incident %q: %d begin so; see: holdfast incidents -o wide", which, len(found))}
+	}
+	return decide.Incident{}, &UsageError{Err: fmt.Errorf("incident %q: must be 1 to %d, or an id; see: holdfast incidents -o wide", which, len(l.Incidents))}
+}
+
+func whyNone(l incident.List) string {
+	if len(l.Limits) == 0 {
+		return ""
+	}
+	return ": " + l.Limits[0]
+}
+
+func printIncidents(out io.Writer, l incident.List, wide bool) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if len(l.Incidents) == 0 {
+		_, _ = fmt.Fprintln(w, "no incident is known")
+	} else {
+		head := "N\tBEGAN\tWHAT"
+		if wide {
+			head = "N\tBEGAN\tID\tSTATE\tJOURNALS\tWHAT"
+		}
+		_, _ = fmt.Fprintln(w, head)
+	}
+	for n, i := range l.Incidents {
+		if wide {
+			_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", n+1, day(i.Start), i.ID, i.State, strings.Join(i.Journals, ","), i.Title)
+			continue
+		}
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\n", n+1, day(i.Start), i.Title)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return printLimits(out, l)
+}
+
+func printIncident(out io.Writer, l incident.List, i decide.Incident) error {
+	if _, err := io.WriteString(out, i.Words()); err != nil {
+		return err
+	}
+	return printLimits(out, l)
+}
+
+func printLimits(out io.Writer, l incident.List) error {
+	var text strings.Builder
+	for _, limit := range l.Limits {
+		fmt.Fprintf(&text, "note: %s\n", limit)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
