@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/dashboard"
+)
+
+// dashboardFlags are those of `holdfast dashboard`.
+type dashboardFlags struct {
+	place
+	port uint16
+}
+
+func newDashboard(streams Streams) *cobra.Command {
+	var f dashboardFlags
+	cmd := &cobra.Command{
+		Use:   "dashboard",
+		Short: "Show `holdfast status` as a live page on this machine",
+		Long: `Serves what 'holdfast status' says as a live page on this machine's loopback
+address, and prints where. It looks at the cluster as 'holdfast status' does: by a
+kubeconfig, on a control plane also without an API, or at a lab. The page only
+reads: nothing on it can be pressed. Ctrl-C ends it.
+
+The cluster serves the same page itself, behind a Service:
+
+  kubectl -n openshift-etcd port-forward service/holdfast-dashboard 8080:80`,
+		Example: `  holdfast dashboard
+  holdfast dashboard --kubeconfig store-17/auth/kubeconfig --port 8017
+  holdfast dashboard --lab default`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, streams) },
+	}
+	f.flags(cmd)
+	cmd.Flags().Uint16Var(&f.port, "port", 0, "port on the loopback address; 0 for any that is free")
+	return cmd
+}
+
+// loopback are the names under which a page on this machine may be asked for.
+var loopback = []string{"127.0.0.1", "localhost"}
+
+func (f *dashboardFlags) run(cmd *cobra.Command, streams Streams) error {
+	if err := f.check(dashboard.Every); err != nil {
+		return err
+	}
+	look, err := f.open(cmd)
+	if err != nil {
+		return err
+	}
+	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", net.JoinHostPort(loopback[0], fmt.Sprint(f.port)))
+	if err != nil {
+		return fmt.Errorf("serve the page (--port picks another port): %w", err)
+	}
+	if _, err := fmt.Fprintf(streams.Out, "http://%s/\n", l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return serveDashboard(cmd.Context(), look, l)
+}
+
+func serveDashboard(ctx context.Context, look looker, l net.Listener) error {
+	return dashboard.New(look, loopback...).Serve(ctx, l)
+}
