@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
+	"github.com/holdfast/holdfast/internal/agent/incident"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/command"
@@ -74,6 +75,8 @@ func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) 
 	}
 	if s.Role.ControlPlane() && s.Topology().Fencing {
 		group.Go(func() error { return status.Run(ctx) })
+		incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
+		group.Go(func() error { incidents.Run(ctx); return nil })
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/incident"
 	"github.com/holdfast/holdfast/internal/site"
 )
@@ -46,7 +47,7 @@ const (
 type Loop struct {
 	Options
 	dir     string
-	host    func() (string, error)
+	name    func() (string, error)
 	sources sources
 	api     access
 	write   func(path string, data []byte, mode fs.FileMode) error
@@ -62,10 +63,10 @@ type Loop struct {
 	said    string
 }
 
-// New returns the loop of this host.
+// New returns the loop of a host, which is one of two control planes.
 func New(o Options) *Loop {
 	l := &Loop{Options: o, dir: incident.Dir, write: writeFile, peers: map[string]incident.Published{}}
-	l.host = func() (string, error) {
+	l.name = func() (string, error) {
 		name, err := os.Hostname()
 		return strings.ToLower(name), err
 	}
@@ -75,15 +76,18 @@ func New(o Options) *Loop {
 	return l
 }
 
-// Run works until the context ends. On a host that is not one of two control
-// planes it only waits for that.
-func (l *Loop) Run(ctx context.Context) error {
-	if l.Site != nil && (!l.Site.Role.ControlPlane() || !l.Site.Topology().Fencing) {
-		<-ctx.Done()
-		return nil
-	}
-	if err := l.start(); err != nil {
-		return err
+// Run works until the context ends. Nothing that it runs into ends it: reports
+// must not take the agent of a host with them.
+func (l *Loop) Run(ctx context.Context) {
+	for {
+		err := l.start()
+		if err == nil {
+			break
+		}
+		l.complain(err)
+		if host.Sleep(ctx, quiet) != nil {
+			return
+		}
 	}
 	wake := make(chan struct{}, 1)
 	go l.watch(ctx, func() {
@@ -95,14 +99,14 @@ func (l *Loop) Run(ctx context.Context) error {
 	for {
 		l.complain(l.Step(ctx))
 		if !wait(ctx, wake, l.pause()) {
-			return nil
+			return
 		}
 	}
 }
 
 // start takes up what was noted before.
 func (l *Loop) start() error {
-	name, err := l.host()
+	name, err := l.name()
 	if err != nil {
 		return fmt.Errorf("name of this host: %w", err)
 	}

@@ -120,7 +120,7 @@ func (m *machine) boots(second float64) {
 func (m *machine) loop(b *budget) *Loop {
 	l := New(Options{Log: io.Discard, Now: func() time.Time { return m.now }})
 	l.dir = filepath.Join(m.dir, "incidents")
-	l.host = func() (string, error) { return m.name, nil }
+	l.name = func() (string, error) { return m.name, nil }
 	l.write = func(path string, data []byte, mode fs.FileMode) error {
 		return b.spend(func() error { return writeFile(path, data, mode) })
 	}
