@@ -61,6 +61,9 @@ func manifestOf(raw []byte) (Manifest, error) {
 // Manifest tells what is in the release.
 func (s *Store) Manifest() Manifest { return s.manifest }
 
+// Dir returns the folder of the release.
+func (s *Store) Dir() string { return s.dir }
+
 // blobRef is a blob that something in the release refers to.
 type blobRef struct {
 	digest string
