@@ -30,11 +30,12 @@ func TestFailoverCapacityIsCountedByTheHostThatWrites(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
-		two := resource.MustParse("2")
+		two := make(corev1.ResourceList)
+		two[corev1.ResourceCPU] = resource.MustParse("2")
 		for _, name := range []string{"cp-1", "cp-2"} {
 			c.api.nodes = append(c.api.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{state.LabelControlPlane: ""}}})
 			c.api.pods = append(c.api.pods, corev1.Pod{Spec: corev1.PodSpec{NodeName: name, Containers: []corev1.Container{
-				{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: two}}},
+				{Resources: corev1.ResourceRequirements{Requests: two}},
 			}}})
 		}
 		c.start("cp-1", dir)

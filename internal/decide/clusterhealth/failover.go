@@ -58,7 +58,7 @@ func (l *Load) Failovers(nodes []corev1.Node) []Failover {
 		if !planes[n.Name] {
 			continue
 		}
-		sum := map[corev1.ResourceName]*resource.Quantity{}
+		sum := make(map[corev1.ResourceName]*resource.Quantity)
 		for _, p := range l.pods {
 			if p.node == n.Name || !p.stays && (p.node == "" || planes[p.node]) {
 				p.addTo(sum)
@@ -93,7 +93,8 @@ func (p podLoad) addTo(sum map[corev1.ResourceName]*resource.Quantity) {
 // run beside them, or the most that its beginning takes, and what its sandbox
 // takes. What the pod as a whole asks for stands for its containers.
 func requests(p *corev1.Pod) map[corev1.ResourceName]resource.Quantity {
-	out := map[corev1.ResourceName]resource.Quantity{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
+	out := make(map[corev1.ResourceName]resource.Quantity)
+	out[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		var running, beside, begin resource.Quantity
 		for i := range p.Spec.InitContainers {

@@ -12,7 +12,9 @@ import (
 )
 
 func list(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	out := make(corev1.ResourceList)
+	out[corev1.ResourceCPU], out[corev1.ResourceMemory] = resource.MustParse(cpu), resource.MustParse(memory)
+	return out
 }
 
 // pod is one of a controller of a kind on a node.
@@ -58,8 +60,12 @@ func TestFailoverCapacityCountsWhatAHostWouldHaveToRun(t *testing.T) {
 	}
 	const gi = 1 << 30
 	want := []Failover{
-		{"cp-1", "cpu", 1.5 + 2 + 0.25 + 0.1, 4}, {"cp-1", "memory", 3 * gi, 8 * gi}, {"cp-1", "pods", 4, 110},
-		{"cp-2", "cpu", 1.5 + 2 + 0.25 + 0.3, 4}, {"cp-2", "memory", 3 * gi, 8 * gi}, {"cp-2", "pods", 4, 110},
+		{"cp-1", "cpu", 1.5 + 2 + 0.25 + 0.1, 4},
+		{"cp-1", "memory", 3 * gi, 8 * gi},
+		{"cp-1", "pods", 4, 110},
+		{"cp-2", "cpu", 1.5 + 2 + 0.25 + 0.3, 4},
+		{"cp-2", "memory", 3 * gi, 8 * gi},
+		{"cp-2", "pods", 4, 110},
 	}
 	if diff := cmp.Diff(want, l.Failovers(hosts())); diff != "" {
 		t.Error(diff)

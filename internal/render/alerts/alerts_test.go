@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -88,28 +87,6 @@ func TestEachAlertHasItsPlaceInTheRunbook(t *testing.T) {
 		}
 		if r.For == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 			t.Errorf("%s is not whole: %+v", r.Alert, r)
-		}
-	}
-}
-
-// metric are the names of Holdfast's metrics in an expression.
-var metric = regexp.MustCompile(`holdfast_[a-z_]+`)
-
-func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
-	var sources strings.Builder
-	for _, path := range []string{"../../agent/pacemakerstatus/metrics.go", "../../agent/network/metrics/metrics.go"} {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sources.Write(data)
-	}
-	for _, r := range all(t) {
-		for _, name := range metric.FindAllString(r.Expr, -1) {
-			own := strings.TrimPrefix(strings.TrimPrefix(name, "holdfast_"), "network_")
-			if !strings.Contains(sources.String(), `"`+own+`"`) {
-				t.Errorf("%s asks for %s, which nobody tells", r.Alert, name)
-			}
 		}
 	}
 }

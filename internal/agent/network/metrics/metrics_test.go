@@ -1,15 +1,20 @@
 package metrics
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -94,5 +99,40 @@ func TestMovesAreCountedFromTheAgentsStartOn(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
+	}
+}
+
+// TestTheRecordedMetricsAreThoseThatAreServed keeps what the tests of alerts and
+// of the board are played with in step with what a host serves: cp-1 holds the
+// VIP of the API, cp-2 that of the ingress, until cp-2 is lost.
+func TestTheRecordedMetricsAreThoseThatAreServed(t *testing.T) {
+	ingress := netip.MustParseAddr("10.98.0.6")
+	for _, m := range []struct {
+		name, host string
+		holds      []netip.Addr
+		took       int
+	}{
+		{"healthy", "cp-1", []netip.Addr{vip}, 0},
+		{"healthy", "cp-2", []netip.Addr{ingress}, 0},
+		{"lost", "cp-1", []netip.Addr{vip, ingress}, 1},
+		{"back", "cp-1", []netip.Addr{vip, ingress}, 1},
+		{"back", "cp-2", nil, 0},
+	} {
+		v := state.NetworkView{
+			Settings: state.NetworkSettings{APIVIPs: []netip.Addr{vip}, IngressVIPs: []netip.Addr{ingress}},
+			MayHold:  state.Known(true), LocalAPI: state.Known(true),
+			Nodes: state.Known([]state.Node{{Name: "cp-1"}, {Name: "cp-2"}}),
+		}
+		for _, held := range m.holds {
+			v.Addresses = append(v.Addresses, state.HostAddress{Interface: "eth0", Prefix: netip.PrefixFrom(held, 32)})
+		}
+		c := &Collector{Agent: &network.Agent{Board: network.NewBoard(v)}, moves: map[netip.Addr]map[bool]int{vip: {}, ingress: {true: m.took}}}
+		registry := prometheus.NewPedanticRegistry()
+		if err := registry.Register(c); err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		golden.Check(t, filepath.Join("../../../../render/alerts/testdata/metrics", m.name, m.host+".network.prom"), w.Body.Bytes())
 	}
 }

@@ -1,0 +1,112 @@
+package alerts
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holdfast/holdfast/internal/agent/certificates"
+	"github.com/holdfast/holdfast/internal/agent/network/metrics"
+	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+)
+
+// described are the metrics of a host with their labels, as its collectors
+// describe them to whoever asks.
+func described(t *testing.T) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+	for _, c := range []prometheus.Collector{pacemakerstatus.New(pacemakerstatus.Options{}), &metrics.Collector{}, certificates.Collector{}} {
+		descs := make(chan *prometheus.Desc)
+		go func() { c.Describe(descs); close(descs) }()
+		for d := range descs {
+			m := form.FindStringSubmatch(d.String())
+			if m == nil {
+				t.Fatalf("a description is not understood: %s", d)
+			}
+			out[m[1]] = append(strings.Split(m[2], ","), "instance", "job")
+		}
+	}
+	return out
+}
+
+// recorded is every line of the recorded metrics.
+func recorded(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/metrics/*/*.prom")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	var out strings.Builder
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(data)
+	}
+	return out.String()
+}
+
+var (
+	// selected are a metric of ours in an expression and what is asked of its
+	// labels; matched are one label of that and its value.
+	selected = regexp.MustCompile(`(holdfast_[a-z_]+)(?:\{([^}]*)\})?`)
+	matched  = regexp.MustCompile(`([a-z_]+)(=~|!=|=)"([^"]*)"`)
+	grouped  = regexp.MustCompile(`\b(?:by|on) \(([a-z_, ]*)\)`)
+)
+
+// askedFor fails where an expression asks for a metric, a label or a condition
+// that no host tells.
+func askedFor(t *testing.T, who, expr string) {
+	t.Helper()
+	names, lines := described(t), recorded(t)
+	known := []string{""}
+	if strings.Contains(expr, "ALERTS{") { // Prometheus' own
+		known = append(known, "alertname", "severity", "host", "resource", "vip")
+	}
+	for _, m := range selected.FindAllStringSubmatch(expr, -1) {
+		labels, there := names[m[1]]
+		if !there {
+			t.Errorf("%s asks for %s, which no collector describes", who, m[1])
+			continue
+		}
+		known = append(known, labels...)
+		for _, l := range matched.FindAllStringSubmatch(m[2], -1) {
+			if !slices.Contains(labels, l[1]) {
+				t.Errorf("%s asks %s for label %s, which it does not have", who, m[1], l[1])
+			}
+			for value := range strings.SplitSeq(l[3], "|") {
+				if l[1] == "condition" && !strings.Contains(lines, `condition="`+value+`"`) {
+					t.Errorf("%s asks for condition %s, which nobody has", who, value)
+				}
+			}
+		}
+	}
+	for _, g := range grouped.FindAllStringSubmatch(expr, -1) {
+		for label := range strings.SplitSeq(g[1], ",") {
+			if !slices.Contains(known, strings.TrimSpace(label)) {
+				t.Errorf("%s groups by %s, which none of its metrics has", who, label)
+			}
+		}
+	}
+}
+
+func TestEveryMetricOfEveryRuleIsDescribedByACollector(t *testing.T) {
+	for _, r := range all(t) {
+		if !strings.Contains(r.Expr, "holdfast_") {
+			t.Errorf("%s asks for nothing of ours", r.Alert)
+		}
+		askedFor(t, r.Alert, r.Expr)
+	}
+	for _, name := range selected.FindAllStringSubmatch(recorded(t), -1) {
+		if _, there := described(t)[name[1]]; !there {
+			t.Errorf("%s was recorded and is described no more", name[1])
+		}
+	}
+}
