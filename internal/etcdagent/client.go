@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -27,6 +28,17 @@ func Report(ctx context.Context, socket string) (r state.EtcdReport, err error) 
 	err = call(ctx, socket, http.MethodGet, "report", nil, &r)
 	return r, err
 }
+
+// Next asks for the daemon's report as soon as another mark stands for it than
+// the one that is known (decide/mayhold), or after a while without a change. A
+// daemon of an earlier version answers at once.
+func Next(ctx context.Context, socket, mark string) (r state.EtcdReport, err error) {
+	err = call(ctx, socket, http.MethodGet, "report?"+url.Values{Unless: {mark}}.Encode(), nil, &r)
+	return r, err
+}
+
+// Unless is the parameter of a question that waits: the mark that is known.
+const Unless = "unless"
 
 // Order sends what is wanted of the daemon, and reads its answer into out.
 func Order(ctx context.Context, socket, what string, body []byte, out any) error {

@@ -51,6 +51,19 @@ func TestTheDaemonIsAskedAndOrdered(t *testing.T) {
 	}
 }
 
+func TestTheNextReportIsAskedForByTheMarkThatIsKnown(t *testing.T) {
+	socket := daemon(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/report" || r.URL.Query().Get(Unless) != "true {Known:true & more}" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"wish":"started"}`)
+	})
+	if r, err := Next(t.Context(), socket, "true {Known:true & more}"); err != nil || r.Wish != state.EtcdStarted {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestWhyThereIsNoAnswerIsToldApart(t *testing.T) {
 	if _, err := Report(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrDown) {
 		t.Errorf("nobody listens: %v", err)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,12 +43,18 @@ type Options struct {
 // daemon answers from the first moment; it keeps etcd once it knows the pair.
 type daemon struct {
 	Options
-	keeper     *Keeper
-	bmc        *bmc
+	kept atomic.Pointer[Keeper]
+	bmc  *bmc
+
+	using      sync.Mutex // one start after the other
 	parameters podmanetcd.Parameters
-	set        chan struct{} // closed when the parameters are known
-	again      chan struct{} // closed when they changed: the daemon begins anew
+
+	set   chan struct{} // closed when the parameters are known
+	again chan struct{} // closed when they changed: the daemon begins anew
 }
+
+// keeper is nil until the pair is known; requests come from the first moment.
+func (d *daemon) keeper() *Keeper { return d.kept.Load() }
 
 // errAgain ends a daemon whose parameters changed; systemd starts it anew.
 var errAgain = errors.New("the parameters changed: beginning anew")
@@ -104,7 +112,8 @@ func (d *daemon) adopt(p podmanetcd.Parameters) error {
 		return err
 	}
 	k.Start(readWish(boot))
-	d.keeper, d.parameters = k, p
+	d.parameters = p
+	d.kept.Store(k)
 	close(d.set)
 	return nil
 }
@@ -112,7 +121,9 @@ func (d *daemon) adopt(p podmanetcd.Parameters) error {
 // use takes the parameters of a start. Others than before make the daemon begin
 // anew, with etcd left as it is.
 func (d *daemon) use(p podmanetcd.Parameters) error {
-	if d.keeper != nil && reflect.DeepEqual(p, d.parameters) {
+	d.using.Lock()
+	defer d.using.Unlock()
+	if d.keeper() != nil && reflect.DeepEqual(p, d.parameters) {
 		return nil
 	}
 	if _, err := p.Peer(d.Host); err != nil {
@@ -128,7 +139,7 @@ func (d *daemon) use(p podmanetcd.Parameters) error {
 	if err := host.WriteFileAtomic(parametersPath, append(data, '\n'), 0o644); err != nil {
 		return fmt.Errorf("keep the parameters of etcd: %w", err)
 	}
-	if d.keeper == nil {
+	if d.keeper() == nil {
 		return d.adopt(p)
 	}
 	close(d.again)
@@ -144,7 +155,7 @@ func (d *daemon) keep(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	d.watch(ctx, group)
-	group.Go(func() error { return d.keeper.Run(ctx) })
+	group.Go(func() error { return d.keeper().Run(ctx) })
 	return group.Wait()
 }
 

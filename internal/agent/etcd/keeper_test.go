@@ -264,7 +264,8 @@ func TestAMonitorRightAfterAStartKnowsOfIt(t *testing.T) {
 	meet(k) // and the peer has not spoken: etcd has to wait
 	w.clock = time.Hour
 	k.turn(t.Context())
-	d := &daemon{Options: Options{Now: k.Observer.Now}, keeper: k}
+	d := &daemon{Options: Options{Now: k.Observer.Now}}
+	d.kept.Store(k)
 	if a := d.monitor(); a.Code != 7 {
 		t.Errorf("before: %+v", a)
 	}
@@ -284,7 +285,8 @@ func TestOnlyWhoAsksIsToldOfTheManifest(t *testing.T) {
 	w := &world{running: true, leader: 0xa, record: state.EtcdRecord{Seq: 1, State: state.EtcdPair, Cluster: 0xc, Member: 0xa}}
 	k := newKeeper(t, w, state.EtcdNotAsked)
 	k.turn(t.Context())
-	d := &daemon{Options: Options{Now: k.Observer.Now}, keeper: k}
+	d := &daemon{Options: Options{Now: k.Observer.Now}}
+	d.kept.Store(k)
 	if d.monitor(); w.outdated != 0 {
 		t.Errorf("it was found out %d times for nobody", w.outdated)
 	}

@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/mayhold"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
+	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -26,17 +28,21 @@ const stuckAfter = 90 * time.Second
 // handler answers on the daemon's socket.
 func (d *daemon) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /report", func(w http.ResponseWriter, q *http.Request) {
+		if marks := q.URL.Query()[etcdagent.Unless]; len(marks) > 0 {
+			reply(w, d.next(q.Context(), marks[0]))
+			return
+		}
 		r := d.report()
-		if d.keeper != nil {
-			r = d.keeper.Manifest(r)
+		if d.keeper() != nil {
+			r = d.keeper().Manifest(r)
 		}
 		reply(w, r)
 	})
 	mux.HandleFunc("POST /monitor", func(w http.ResponseWriter, _ *http.Request) { reply(w, d.monitor()) })
 	mux.HandleFunc("POST /notify", func(w http.ResponseWriter, _ *http.Request) {
-		if d.keeper != nil {
-			d.keeper.Wake()
+		if d.keeper() != nil {
+			d.keeper().Wake()
 		}
 		reply(w, podmanetcd.Answer{})
 	})
@@ -45,27 +51,49 @@ func (d *daemon) handler() http.Handler {
 	return mux
 }
 
+// listenFor is how long a question waits for another answer.
+const listenFor = 10 * time.Second
+
+// next is the first report for which another mark stands, or the present one
+// after a while. It only reads what rounds have left.
+func (d *daemon) next(ctx context.Context, mark string) state.EtcdReport {
+	ctx, cancel := context.WithTimeout(ctx, listenFor)
+	defer cancel()
+	if d.keeper() == nil {
+		if r := d.report(); mayhold.Mark(r) != mark {
+			return r
+		}
+		select {
+		case <-ctx.Done():
+			return d.report()
+		case <-d.set:
+		}
+	}
+	r, _ := d.keeper().await(ctx, func(r state.EtcdReport) bool { return mayhold.Mark(r) != mark })
+	return r
+}
+
 func reply(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(value) // the asker is gone
 }
 
 func (d *daemon) report() state.EtcdReport {
-	if d.keeper == nil {
+	if d.keeper() == nil {
 		return state.EtcdReport{Wish: state.EtcdNotAsked, At: d.Now(), Verdict: state.EtcdVerdict{
 			Action: state.EtcdIdle, Rule: "not-set-up", Reason: "Pacemaker has never asked for etcd on this host",
 		}}
 	}
-	r, _ := d.keeper.Report()
+	r, _ := d.keeper().Report()
 	return r
 }
 
 func (d *daemon) monitor() podmanetcd.Answer {
 	r := d.report()
-	if d.keeper != nil {
-		r.Wish = d.keeper.Wish().Wish // it may be newer than the last look
+	if d.keeper() != nil {
+		r.Wish = d.keeper().Wish().Wish // it may be newer than the last look
 	}
-	if age := d.Now().Sub(r.At); d.keeper != nil && r.Wish == state.EtcdStarted && age > stuckAfter {
+	if age := d.Now().Sub(r.At); d.keeper() != nil && r.Wish == state.EtcdStarted && age > stuckAfter {
 		// A healthy etcd is not restarted because its keeper hangs.
 		return podmanetcd.Answer{Code: podmanetcd.Success, Reason: fmt.Sprintf("the daemon has not looked for %s", age.Round(time.Second))}
 	}
@@ -85,7 +113,7 @@ func (d *daemon) start(w http.ResponseWriter, r *http.Request) {
 		reply(w, podmanetcd.Answer{Code: podmanetcd.Misconfigured, Reason: err.Error()})
 		return
 	}
-	if err := d.keeper.Ask(state.EtcdStarted); err != nil {
+	if err := d.keeper().Ask(state.EtcdStarted); err != nil {
 		reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()})
 		return
 	}
@@ -94,9 +122,9 @@ func (d *daemon) start(w http.ResponseWriter, r *http.Request) {
 
 // stop returns when etcd has ended.
 func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
-	if d.keeper == nil || d.keeper.Process.Foreign() { // nothing of ours runs
-		if d.keeper != nil {
-			if err := d.keeper.Ask(state.EtcdStopped); err != nil {
+	if d.keeper() == nil || d.keeper().Process.Foreign() { // nothing of ours runs
+		if d.keeper() != nil {
+			if err := d.keeper().Ask(state.EtcdStopped); err != nil {
 				reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()})
 				return
 			}
@@ -104,13 +132,13 @@ func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
 		reply(w, podmanetcd.Answer{})
 		return
 	}
-	if err := d.keeper.Ask(state.EtcdStopped); err != nil {
+	if err := d.keeper().Ask(state.EtcdStopped); err != nil {
 		reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()})
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), StopLimit)
 	defer cancel()
-	last, ok := d.keeper.await(ctx, func(r state.EtcdReport) bool {
+	last, ok := d.keeper().await(ctx, func(r state.EtcdReport) bool {
 		return r.Wish == state.EtcdStopped && state.Is(r.Snapshot.Local.Running, false) && state.Is(r.Snapshot.Local.StandIn, 0)
 	})
 	if !ok {

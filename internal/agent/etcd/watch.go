@@ -21,7 +21,7 @@ import (
 // fence, a person's confirmation, the answer of the peer's BMC. Each is a hint
 // to look; what counts is looked up.
 func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
-	k := d.keeper
+	k := d.keeper()
 	group.Go(func() error {
 		return pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
 			k.Observer.SetMembership(m)

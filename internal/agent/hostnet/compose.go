@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/servingcert"
 	"github.com/holdfast/holdfast/internal/agent/network/settings"
 	"github.com/holdfast/holdfast/internal/agent/network/vipcheck"
-	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/haproxy"
 	publisher "github.com/holdfast/holdfast/internal/mdns"
 	"github.com/holdfast/holdfast/internal/observe"
@@ -39,7 +39,9 @@ func (n *Network) compose() {
 		&settings.Source{Servers: n.servers, Path: settings.Path, Logf: n.logf},
 		&mayhold.Source{
 			Fencing: n.Site.Topology().Fencing && n.Site.Role.ControlPlane(), Path: mayhold.Path, Record: state.EtcdRecordPath, Logf: n.logf,
-			Ask: func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
+			Ask: func(ctx context.Context, mark string) (state.EtcdReport, error) {
+				return etcdagent.Next(ctx, state.EtcdSocketPath, mark)
+			},
 		},
 		probe.Router{},
 	}

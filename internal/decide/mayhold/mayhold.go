@@ -3,7 +3,11 @@
 // hold them VRRP decides among those that may.
 package mayhold
 
-import "github.com/holdfast/holdfast/internal/state"
+import (
+	"fmt"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
 
 // Facts is what the decision looks at.
 type Facts struct {
@@ -47,6 +51,13 @@ func Decide(f Facts) Verdict {
 		return Verdict{Reason: "Corosync does not answer"}
 	}
 	return yes("this host has quorum")
+}
+
+// Mark stands for all that Decide looks at in a report: two reports with the
+// same mark have the same verdict.
+func Mark(r state.EtcdReport) string {
+	s := r.Snapshot
+	return fmt.Sprintf("%t %t %+v", s.Peer != "", s.Record.Known && s.Record.Value.State == state.EtcdDeparting, s.Pacemaker.Inert)
 }
 
 // AtBoot is what holds before anything is known in a boot: a host that was

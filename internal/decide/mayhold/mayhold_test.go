@@ -54,3 +54,26 @@ func TestAHostThatWasFencedHoldsNothingWhenItComesBack(t *testing.T) {
 		t.Errorf("a host that is being installed: %+v", got)
 	}
 }
+
+func TestWhatChangesTheVerdictChangesTheMark(t *testing.T) {
+	facts := []state.Fact[bool]{{}, state.Known(true), state.Known(false)}
+	verdicts := map[string]Verdict{}
+	for _, record := range []state.EtcdState{"", state.EtcdPair, state.EtcdSole, state.EtcdDeparting, state.EtcdLearner} {
+		for _, inert := range facts {
+			for _, contact := range facts {
+				for _, peer := range []string{"", "cp-2"} {
+					r := report(record, inert, contact)
+					r.Value.Snapshot.Peer, r.Value.Snapshot.Record.Known = peer, record != ""
+					v := Decide(Facts{true, true, r})
+					if other, seen := verdicts[Mark(r.Value)]; seen && other != v {
+						t.Errorf("%q: %+v and %+v", Mark(r.Value), v, other)
+					}
+					verdicts[Mark(r.Value)] = v
+				}
+			}
+		}
+	}
+	if len(verdicts) != 12 {
+		t.Errorf("%d marks: %v", len(verdicts), verdicts)
+	}
+}

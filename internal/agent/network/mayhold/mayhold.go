@@ -18,10 +18,14 @@ import (
 // boot.
 const Path = "/run/holdfast/may-hold"
 
-// every is the pause between two questions to the keeper, which has its answer
-// ready. Less than the moment in which a host that leaves hands its leadership
-// over: its VIPs are to be gone before its API server is without an etcd.
+// every is the pause between two questions to a keeper that does not answer, or
+// does not wait with its answer. Less than the moment in which a host that
+// leaves hands its leadership over: its VIPs are to be gone before its API
+// server is without an etcd. One that waits tells each change at once.
 const every = 250 * time.Millisecond
+
+// patience is how long a question may wait, longer than the keeper makes it.
+const patience = 15 * time.Second
 
 // Source is the source of NetworkView.MayHold.
 type Source struct {
@@ -30,8 +34,8 @@ type Source struct {
 	// Path is the file with the last word; Record that of the host's part in the
 	// pair.
 	Path, Record string
-	// Ask asks the keeper.
-	Ask  func(context.Context) (state.EtcdReport, error)
+	// Ask asks the keeper for a report that has another mark than this one.
+	Ask  func(ctx context.Context, mark string) (state.EtcdReport, error)
 	Logf func(format string, args ...any)
 }
 
@@ -49,11 +53,15 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 	last := s.first()
 	tell := func(v decide.Verdict) { update(func(view *state.NetworkView) { view.MayHold = v.May }) }
 	tell(last)
-	for s.Fencing {
-		if err := host.Sleep(ctx, every); err != nil {
+	for mark := ""; s.Fencing; {
+		report, err := s.next(ctx, mark)
+		if err != nil {
 			return err
 		}
-		next := decide.Decide(s.facts(ctx))
+		if mark = ""; report.Known {
+			mark = decide.Mark(report.Value)
+		}
+		next := decide.Decide(decide.Facts{Fencing: s.Fencing, Recorded: s.recorded(), Report: report})
 		if !next.May.Known || next.May == last.May {
 			continue
 		}
@@ -89,12 +97,20 @@ func (s *Source) keep(may bool) error {
 	return host.WriteFileAtomic(s.Path, []byte(word), state.DefaultFileMode)
 }
 
-func (s *Source) facts(ctx context.Context) decide.Facts {
-	f := decide.Facts{Fencing: s.Fencing, Recorded: s.recorded()}
-	if r, err := s.Ask(ctx); err == nil {
-		f.Report = state.Known(r)
+// next is the keeper's next report, unknown where it does not answer. Nothing
+// new is not asked for again at once. The error is the context's end.
+func (s *Source) next(ctx context.Context, mark string) (state.Fact[state.EtcdReport], error) {
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := s.Ask(limited, mark)
+	if err == nil && decide.Mark(r) != mark {
+		return state.Known(r), nil
 	}
-	return f
+	if over := host.Sleep(ctx, every-time.Since(began)); over != nil {
+		return state.Fact[state.EtcdReport]{}, over
+	}
+	return state.Fact[state.EtcdReport]{Known: err == nil, Value: r}, nil
 }
 
 // recorded reports whether there is a record. One that cannot be looked at is

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	decide "github.com/holdfast/holdfast/internal/decide/mayhold"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -25,15 +26,15 @@ func run(t *testing.T, s *Source, d time.Duration) state.Fact[bool] {
 	return view.MayHold
 }
 
-func inert(v bool) func(context.Context) (state.EtcdReport, error) {
-	return func(context.Context) (state.EtcdReport, error) {
+func inert(v bool) func(context.Context, string) (state.EtcdReport, error) {
+	return func(context.Context, string) (state.EtcdReport, error) {
 		r := state.EtcdReport{Snapshot: state.EtcdSnapshot{Peer: "cp-2", Record: state.Known(state.EtcdRecord{State: state.EtcdPair})}}
 		r.Snapshot.Pacemaker.Inert = state.Known(v)
 		return r, nil
 	}
 }
 
-func silent(context.Context) (state.EtcdReport, error) {
+func silent(context.Context, string) (state.EtcdReport, error) {
 	return state.EtcdReport{}, errors.New("nobody")
 }
 
@@ -46,7 +47,7 @@ func TestHardCase40_AHostHoldsNothingUntilItHasQuorumInItsBoot(t *testing.T) {
 	s := &Source{Fencing: true, Path: filepath.Join(dir, "run", "may-hold"), Record: record}
 	for _, step := range []struct {
 		name string
-		ask  func(context.Context) (state.EtcdReport, error)
+		ask  func(context.Context, string) (state.EtcdReport, error)
 		want bool
 	}{
 		{"after a boot the keeper is silent", silent, false},
@@ -67,12 +68,67 @@ func TestHardCase40_AHostHoldsNothingUntilItHasQuorumInItsBoot(t *testing.T) {
 
 func TestWithoutFencingNobodyIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Source{Path: filepath.Join(t.TempDir(), "may-hold"), Record: "/nowhere", Ask: func(context.Context) (state.EtcdReport, error) {
+		s := &Source{Path: filepath.Join(t.TempDir(), "may-hold"), Record: "/nowhere", Ask: func(context.Context, string) (state.EtcdReport, error) {
 			t.Error("asked")
 			return state.EtcdReport{}, nil
 		}}
 		if got := run(t, s, 5*time.Second); !state.Is(got, true) {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// keeper waits with its answer until there is another, or for ten seconds.
+type keeper struct {
+	asked   int
+	changed chan struct{}
+	inert   bool
+}
+
+func (k *keeper) ask(ctx context.Context, mark string) (state.EtcdReport, error) {
+	k.asked++
+	answer := inert(k.inert)
+	if r, err := answer(ctx, mark); decide.Mark(r) != mark {
+		return r, err
+	}
+	select {
+	case <-k.changed:
+	case <-time.After(10 * time.Second):
+	case <-ctx.Done():
+		return state.EtcdReport{}, context.Cause(ctx)
+	}
+	return inert(k.inert)(ctx, mark)
+}
+
+func TestAKeeperThatWaitsIsAskedSeldomAndHeardAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keeper{changed: make(chan struct{})}
+		s := &Source{Fencing: true, Path: filepath.Join(t.TempDir(), "may-hold"), Record: "/nowhere", Ask: k.ask, Logf: t.Logf}
+		var told []state.Fact[bool]
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Run(ctx, func(change func(*state.NetworkView)) {
+				var v state.NetworkView
+				change(&v)
+				told = append(told, v.MayHold)
+			})
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if k.asked > 8 {
+			t.Errorf("asked %d times in a minute", k.asked)
+		}
+		began := time.Now()
+		k.inert = true
+		k.changed <- struct{}{}
+		synctest.Wait()
+		if took := time.Since(began); took > 0 || len(told) == 0 || !state.Is(told[len(told)-1], false) {
+			t.Errorf("after %s: %+v", took, told)
+		}
+		stop()
+		if err := <-ended; err == nil {
+			t.Error("it returned before its context")
 		}
 	})
 }
