@@ -23,8 +23,8 @@ func event(t *testing.T, subsystem, kind int, table string) netlink.Message {
 func TestOnlyWhatConcernsTheTableIsTold(t *testing.T) {
 	const nft = unix.NFNL_SUBSYS_NFTABLES
 	for _, c := range []struct {
-		name         string
-		message      netlink.Message
+		name      string
+		message   netlink.Message
 		all, lost bool
 	}{
 		{"a new rule", event(t, nft, unix.NFT_MSG_NEWRULE, "ours"), true, false},
