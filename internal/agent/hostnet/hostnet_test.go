@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/balancer"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -144,6 +145,26 @@ func TestNothingIsRenderedFromAViewThatKnowsTooLittle(t *testing.T) {
 		if err != nil || len(r.Files) != 0 || !strings.Contains(r.Why, "stays") {
 			t.Errorf("%s: %d files, %q, %v", part, len(r.Files), r.Why, err)
 		}
+	}
+}
+
+func TestWhereTheLoadBalancerIsTheSitesSoAreTheNames(t *testing.T) {
+	dir, v := root(t), view()
+	v.Settings.ManagedVIPs, v.Settings.APIVIPs, v.Settings.IngressVIPs = false, nil, nil
+	v.LocalDNS = state.Known(false)
+	r, err := Render("coredns", v, dir)
+	if err != nil || len(r.Files) != 0 || !strings.Contains(r.Why, "the site's") {
+		t.Errorf("%d files, %q, %v", len(r.Files), r.Why, err)
+	}
+	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	if f, err := Monitor("coredns", network.Status{At: now, View: v}, dir, now); err != nil || !f.InStep {
+		t.Errorf("a name server that is not wanted is missed: %+v, %v", f, err)
+	}
+	if _, err := host.WriteFiles(dir, []state.File{{Path: coredns.PodPath, Data: []byte("pod")}}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Render("coredns", v, dir); err != nil || len(r.Files) != 3 {
+		t.Errorf("one that is there stays: %d files, %q, %v", len(r.Files), r.Why, err)
 	}
 }
 

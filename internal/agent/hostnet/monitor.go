@@ -50,7 +50,7 @@ func Monitor(part string, s network.Status, root string, now time.Time) (Finding
 	case "haproxy":
 		f.haproxy(s)
 	case "coredns":
-		f.coredns(s)
+		f.coredns(s, len(want.Files) > 0)
 	}
 	if age := now.Sub(s.At); age > silent {
 		f.trouble("the agent has said nothing for %s: systemctl status holdfast-agent", age.Round(time.Second))
@@ -132,7 +132,10 @@ func (f *Finding) haproxy(s network.Status) {
 	f.fact("the API's virtual IPs lead to haproxy: %t", s.View.Redirected)
 }
 
-func (f *Finding) coredns(s network.Status) {
+func (f *Finding) coredns(s network.Status, wanted bool) {
+	if !wanted {
+		return
+	}
 	switch dns := s.View.LocalDNS; {
 	case !dns.Known:
 		f.fact("nobody has asked the name server yet")

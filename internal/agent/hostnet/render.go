@@ -44,7 +44,7 @@ func Render(part string, v state.NetworkView, root string) (Rendered, error) {
 	case "haproxy":
 		return renderHAProxy(v, root)
 	case "coredns":
-		return renderCoreDNS(v)
+		return renderCoreDNS(v, root)
 	case "resolver":
 		return renderResolver(v, root)
 	}
@@ -89,8 +89,20 @@ func renderHAProxy(v state.NetworkView, root string) (Rendered, error) {
 	return out, err
 }
 
-func renderCoreDNS(v state.NetworkView) (Rendered, error) {
+// renderCoreDNS renders nothing where names are the site's, but for a host that
+// has a name server from the time when they were not: it keeps that.
+func renderCoreDNS(v state.NetworkView, root string) (Rendered, error) {
 	out := Rendered{Part: "coredns"}
+	if !names.Ours(v) {
+		_, err := os.Stat(filepath.Join(root, coredns.PodPath))
+		if errors.Is(err, fs.ErrNotExist) {
+			out.Why = "names are the site's, as the load balancer is: this host needs no name server"
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+	}
 	zone, named := names.Decide(v)
 	server, placed := names.DecideServer(v)
 	if !named || !placed {
