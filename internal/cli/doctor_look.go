@@ -210,8 +210,29 @@ func merge(found cluster.Found, hosts []decide.Host, now time.Time) decide.Facts
 			facts.Topology = t.Value
 		}
 	}
+	facts.Hosts = missing(facts)
 	slices.SortFunc(facts.Hosts, func(a, b decide.Host) int { return strings.Compare(a.Name, b.Name) })
 	return forget(facts)
+}
+
+// missing adds the control planes that neither the API nor anybody else told of:
+// by the name under which a peer can fence them, or without one.
+func missing(facts decide.Facts) []decide.Host {
+	hosts := facts.Hosts
+	add := func(name string) {
+		if !slices.ContainsFunc(hosts, func(h decide.Host) bool { return h.Name == name }) {
+			hosts = append(hosts, decide.Host{Name: name})
+		}
+	}
+	for _, h := range facts.Hosts {
+		for _, b := range h.BMCs.Value {
+			add(b.Target)
+		}
+	}
+	if len(hosts) < facts.Topology.ControlPlanes {
+		add("another control plane")
+	}
+	return hosts
 }
 
 // tooOld is when what an agent published counts no more: it publishes every

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/doctor/cluster"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// doctorOn runs doctor on recorded facts.
+func doctorOn(t *testing.T, facts decide.Facts, args ...string) (int, string, string) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"facts": facts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "facts.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return runLabCLI(t, append([]string{"doctor", "--facts", path}, args...)...)
+}
+
+// swapping is a single host that has that much swap, and of which nothing else
+// is known.
+func swapping(swap state.Fact[uint64]) decide.Facts {
+	return decide.Facts{
+		At: time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC), Topology: decide.Topology{ControlPlanes: 1},
+		Hosts: []decide.Host{{Name: "cp-1", Source: decide.Asked, Swap: swap, Certificates: state.Known([]decide.Certificate{{Path: "x.crt"}})}},
+	}
+}
+
+func TestTheExitCodeOfDoctorIsThatOfTheWorst(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		swap   state.Fact[uint64]
+		checks []string
+		want   int
+	}{
+		{"nothing", state.Known[uint64](0), []string{"swap"}, 0},
+		{"a warning", state.Known[uint64](1 << 30), []string{"swap"}, 3},
+		{"not seen", state.Fact[uint64]{}, []string{"swap"}, 5},
+		{"a warning, and something not seen", state.Known[uint64](1 << 30), []string{"swap", "clock-sync"}, 3},
+		{"critical", state.Known[uint64](1 << 30), nil, 4},
+		{"a check that is not for one host", state.Known[uint64](1 << 30), []string{"ring-links"}, 0},
+	} {
+		if code, out, errs := doctorOn(t, swapping(c.swap), c.checks...); code != c.want || errs != "" {
+			t.Errorf("%s: exit code %d, want %d: %s%s", c.name, code, c.want, out, errs)
+		}
+	}
+}
+
+func TestDoctorPrintsForPersonsAndPrograms(t *testing.T) {
+	facts := swapping(state.Known[uint64](1 << 30))
+	_, text, _ := doctorOn(t, facts, "swap")
+	if !strings.Contains(text, "WARNING swap") || !strings.Contains(text, "$ swapoff -a") || strings.Contains(text, "\x1b") || strings.Contains(text, "why:") {
+		t.Errorf("%s", text)
+	}
+	if _, wide, _ := doctorOn(t, facts, "swap", "-o", "wide"); !strings.Contains(wide, "why: Pages of etcd") {
+		t.Errorf("%s", wide)
+	}
+	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
+		var got examined
+		_, text, _ := doctorOn(t, facts, "swap", "-o", format)
+		if err := read([]byte(text), &got); err != nil || got.Verdict != decide.Warning || len(got.Checks) != 1 || got.Facts.Hosts[0].Swap.Value != 1<<30 {
+			t.Errorf("%s: %v\n%s", format, err, text)
+		}
+	}
+}
+
+func TestWhatDoctorPrintsAsJSONIsJudgedAgainTheSame(t *testing.T) {
+	facts := swapping(state.Known[uint64](1 << 30))
+	_, text, _ := doctorOn(t, facts, "-o", "json")
+	path := filepath.Join(t.TempDir(), "again.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, again, _ := runLabCLI(t, "doctor", "--facts", path, "-o", "json"); code != 4 || again != text {
+		t.Errorf("%d\n%s\n%s", code, text, again)
+	}
+}
+
+func TestAWrongLineOfDoctorNamesAllMistakes(t *testing.T) {
+	code, _, errs := runLabCLI(t, "doctor", "no-such", "--explain", "nor-this", "--list", "--exec", "ssh root")
+	if code != ExitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{`check "no-such"`, `check "nor-this"`, "--list, --explain: one of them", "--exec: {}"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("%q is not in %s", want, errs)
+		}
+	}
+	for _, args := range [][]string{{"--facts", "/nonexistent"}, {"--facts", "x", "--disk"}, {"-o", "xml"}, {"--lab", "a", "--hosts", "b"}} {
+		if code, _, errs := runLabCLI(t, append([]string{"doctor"}, args...)...); code != ExitUsage {
+			t.Errorf("%v: %d %s", args, code, errs)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte(`{"checks":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := runLabCLI(t, "doctor", "--facts", path); code != ExitUsage || !strings.Contains(errs, "it holds no facts") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+func TestDoctorListsAndExplainsEveryCheck(t *testing.T) {
+	_, list, _ := runLabCLI(t, "doctor", "--list")
+	for _, c := range decide.Checks() {
+		if !strings.Contains(list, "\n"+c.ID+" ") {
+			t.Errorf("%s is not listed", c.ID)
+		}
+		if code, text, _ := runLabCLI(t, "doctor", "--explain", c.ID); code != ExitOK || !strings.Contains(text, c.Title) || !strings.Contains(text, "  $ "+c.Type[0]) {
+			t.Errorf("%s: %d\n%s", c.ID, code, text)
+		}
+	}
+	var all []listed
+	if _, text, _ := runLabCLI(t, "doctor", "--list", "-o", "json"); json.Unmarshal([]byte(text), &all) != nil || len(all) != len(decide.Checks()) {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestAHostIsAskedThroughItsAgent(t *testing.T) {
+	says := func() string {
+		text, err := json.Marshal(decide.Host{Name: "cp-2", From: time.Now(), To: time.Now(), Swap: state.Known[uint64](0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	older := func() string { return "unknown command" }
+	for _, c := range []struct {
+		name, host string
+		text       func() string
+		err        error
+		asked      bool
+		trouble    string
+	}{
+		{"it answers", "cp-2", says, nil, true, ""},
+		{"it does not", "cp-2", older, errors.New("ssh: no route"), false, "ssh: no route"},
+		{"an older agent", "cp-2", older, nil, false, "another version of holdfast-agent"},
+		{"another host answers", "cp-1", says, nil, false, "the host that answers there is cp-2"},
+	} {
+		var line []string
+		a := askable{c.host, func(_ context.Context, args ...string) ([]byte, error) {
+			line = args
+			return []byte(c.text()), c.err
+		}}
+		h := a.ask(t.Context(), true)
+		if h.Name != c.host || (h.Source == decide.Asked) != c.asked || !strings.Contains(strings.Join(h.Trouble, ""), c.trouble) {
+			t.Errorf("%s: %+v", c.name, h)
+		}
+		if strings.Join(line, " ") != "holdfast-agent doctor -o json --disk" {
+			t.Errorf("%s: %q", c.name, line)
+		}
+		if c.asked && (!h.Offset.Known || h.Offset.Value.Low > 0 || h.Offset.Value.High < 0) {
+			t.Errorf("%s: its clock is this one: %+v", c.name, h.Offset)
+		}
+	}
+}
+
+func TestWhatIsKnownOfHostsIsPutTogether(t *testing.T) {
+	now := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
+	wide, close := state.Known(decide.Offset{Low: -time.Second, High: time.Second}), state.Known(decide.Offset{Low: -time.Millisecond})
+	published := func(name string, age time.Duration) decide.Host {
+		return decide.Host{Name: name, Source: decide.Published, To: now.Add(-age), Offset: wide, Swap: state.Known[uint64](1)}
+	}
+	found := cluster.Found{
+		Topology: decide.Topology{ControlPlanes: 3},
+		Hosts:    []decide.Host{published("cp-1", time.Minute), published("cp-2", time.Minute), published("cp-3", 3*time.Hour)},
+		Cluster:  decide.Cluster{Nodes: state.Known([]decide.Node{})},
+	}
+	facts := merge(found, []decide.Host{
+		{Name: "cp-1", Source: decide.Asked, Offset: close, Swap: state.Known[uint64](2)},
+		{Name: "cp-2", Trouble: []string{"no route"}},
+		{Name: "w-1", Source: decide.Here},
+	}, now)
+	if len(facts.Hosts) != 3 {
+		t.Fatalf("a worker is no control plane: %+v", facts.Hosts)
+	}
+	if h := facts.Hosts[0]; h.Swap.Value != 2 || h.Offset != close {
+		t.Errorf("what it says now counts, and the closer offset: %+v", h)
+	}
+	if h := facts.Hosts[1]; h.Swap.Value != 1 || h.Trouble[0] != "no route" {
+		t.Errorf("what it published is left: %+v", h)
+	}
+	if h := facts.Hosts[2]; h.Swap.Known || h.Source != decide.Unasked || !strings.Contains(h.Trouble[0], "published nothing for 3h0m0s") || h.Offset != wide {
+		t.Errorf("what is too old is unknown, and its clock was asked now: %+v", h)
+	}
+}
+
+func TestWithoutAnAPIAHostSaysWhatClusterItIsAndWhoIsMissing(t *testing.T) {
+	h := decide.Host{Name: "cp-2", Source: decide.Here, Topology: state.Known(decide.Topology{ControlPlanes: 2, Fencing: true})}
+	for name, bmcs := range map[string]state.Fact[[]decide.BMC]{
+		"cp-1":                  state.Known([]decide.BMC{{Target: "cp-1", Address: "10.99.0.1"}}),
+		"another control plane": {}, // it is not root, or holds none
+	} {
+		h.BMCs = bmcs
+		alone := merge(cluster.Found{}, []decide.Host{h}, time.Now())
+		if alone.Topology.ControlPlanes != 2 || len(alone.Hosts) != 2 || alone.Hosts[0].Name != name {
+			t.Errorf("%+v", alone)
+		}
+		if r := decide.Examine(alone, "fence-delay"); r[0].Level == decide.OK {
+			t.Errorf("a peer that nobody saw is not well: %+v", r)
+		}
+	}
+}
+
+func TestDoctorThatSeesNothingSaysHowToSeeMore(t *testing.T) {
+	if _, err := os.Stat("/etc/holdfast/site.json"); err == nil {
+		t.Skip("NOT TESTED: this machine is a host of a cluster")
+	}
+	missing := filepath.Join(t.TempDir(), "kubeconfig")
+	code, out, errs := runLabCLI(t, "doctor", "--kubeconfig", missing)
+	if code != ExitFailed || out != "" || !strings.Contains(errs, "--kubeconfig or --hosts") || !strings.Contains(errs, missing) {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	code, _, errs = runLabCLI(t, "doctor", "--kubeconfig", missing, "--hosts", "cp-1", "--exec", "sh -c exit\\ 7 {}")
+	if code != ExitFailed || !strings.Contains(errs, "cp-1: ") {
+		t.Errorf("the host's own trouble is said too: %d %s", code, errs)
+	}
+}
