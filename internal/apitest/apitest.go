@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -88,6 +91,12 @@ func (a *API) Install(t *testing.T, files []state.File) {
 	a.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "--filename", filepath.Join(dir, manifests.Kinds))
 	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Objects))...)
 	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Statuses), "--subresource=status")...)
+}
+
+// Unguarded leaves out what refuses to make a cluster another one, for tests
+// that do so.
+func Unguarded(files []state.File) []state.File {
+	return slices.DeleteFunc(slices.Clone(files), func(f state.File) bool { return strings.Contains(string(f.Data), guards.Label+":") })
 }
 
 // Kubectl runs one command as an administrator.

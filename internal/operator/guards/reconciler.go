@@ -80,11 +80,12 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	switch infra.Status.ControlPlaneTopology {
-	case "":
-		return resync, nil // not known is no reason to take any away
-	case configv1.DualReplicaTopologyMode:
+	topology := infra.Status.ControlPlaneTopology
+	if topology == configv1.DualReplicaTopologyMode {
 		return r.keepAll(ctx, have)
+	}
+	if topology == "" {
+		return resync, nil // not known is no reason to take any away
 	}
 	return resync, r.removeAll(ctx, have)
 }

@@ -56,6 +56,8 @@ type Reconciler struct {
 	// keep it, as one of an older release.
 	told    object.Report
 	nowhere bool
+	// wrote is when a report was written last.
+	wrote time.Time
 }
 
 // SetUp has the manager call the reconciler whenever something changes that a
@@ -130,10 +132,15 @@ func (r *Reconciler) report(ctx context.Context, g *gathered, d vips.Decision) (
 	if d.Outcome != vips.Unmanaged {
 		s.Rollout = vips.Follow(plan, g.snapshot.Hosts, r.answers(ctx, plan))
 	}
-	if err := r.publish(ctx, g.reported, s); err != nil {
+	wait, err := r.publish(ctx, g.reported, s)
+	if err != nil {
 		return 0, err
 	}
-	return r.again(d, s), nil
+	again := r.again(d, s)
+	if wait > 0 {
+		again = min(again, wait)
+	}
+	return again, nil
 }
 
 // answers asks for the VIPs, where there is a host's to ask for.
@@ -165,7 +172,8 @@ func (r *Reconciler) complain(ctx context.Context, why error) error {
 		r.note(standing)
 		return err
 	}
-	return r.publish(ctx, before, standing)
+	_, err = r.publish(ctx, before, standing)
+	return err
 }
 
 // note takes the time of a trouble.

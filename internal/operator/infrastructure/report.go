@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,8 +39,9 @@ func (r *Reconciler) reported(ctx context.Context) (object.Report, error) {
 }
 
 // publish keeps the ClusterOperator, and tells of news by events. It writes
-// nothing where nothing is new.
-func (r *Reconciler) publish(ctx context.Context, before object.Report, s vips.Standing) error {
+// nothing where nothing is new, and returns how long a detail that is new has
+// to wait.
+func (r *Reconciler) publish(ctx context.Context, before object.Report, s vips.Standing) (time.Duration, error) {
 	r.note(s)
 	now := vips.Conditions(s, r.trouble, before.Conditions, r.Now().UTC().Truncate(1e9))
 	for i := range now {
@@ -52,14 +54,18 @@ func (r *Reconciler) publish(ctx context.Context, before object.Report, s vips.S
 		extension = extensionOf(s, before.Extension)
 	}
 	if (before.There || r.nowhere) && vips.Same(before.Conditions, now) && bytes.Equal(before.Extension.Text(), extension.Text()) {
-		return nil
+		return 0, nil
+	}
+	report := object.Report{There: true, Conditions: now, Extension: extension}
+	if wait := r.wait(before, report); wait > 0 {
+		return wait, nil
 	}
 	if err := r.apply(ctx, before.There, now, extension); err != nil {
-		return err
+		return 0, err
 	}
 	r.tell(before.Conditions, now)
-	r.told = object.Report{Conditions: now, Extension: extension}
-	return nil
+	r.told, r.wrote = report, r.Now()
+	return 0, nil
 }
 
 func extensionOf(s vips.Standing, before object.Extension) object.Extension {

@@ -107,7 +107,7 @@ func install(t *testing.T, api *apitest.API) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api.Install(t, files)
+	api.Install(t, apitest.Unguarded(files))
 }
 
 func newClient(t *testing.T, cfg *rest.Config) client.WithWatch {
