@@ -33,6 +33,6 @@ openshift-etcd, and says in the object etcd/cluster how far that is:
   kubectl get etcds.operator.openshift.io cluster -o yaml
   kubectl -n openshift-etcd get jobs`,
 	}
-	root.AddCommand(newRun(streams), newJob(streams), newVersion(streams))
+	root.AddCommand(newRun(streams), newJob(streams), newDashboard(streams), newVersion(streams))
 	return root
 }

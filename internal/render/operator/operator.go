@@ -45,7 +45,8 @@ func Objects() []Object {
 	out := append(access(), ingressAccess()...)
 	out = append(out, guardAccess()...)
 	out = append(out, Object{"deployment", deployment()})
-	return append(out, placementStays()...)
+	out = append(out, placementStays()...)
+	return append(out, dashboard()...)
 }
 
 // TwoNodeObjects are what it needs besides where there are two control planes.

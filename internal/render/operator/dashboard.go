@@ -1,0 +1,109 @@
+package operator
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/payload"
+)
+
+const (
+	// Dashboard is the name of all that belongs to the page about the cluster.
+	Dashboard = "holdfast-dashboard"
+	// DashboardPort is where its pod answers, servicePort where its Service does.
+	DashboardPort = 8017
+	servicePort   = 80
+	// nobody is the user of what needs no rights on a host.
+	nobody = 65532
+)
+
+// dashboard is the page about the cluster. It is the operator's program in a pod
+// of its own: whoever finds a hole in a page that anybody in the cluster may ask
+// for finds an account that only reads, and none of what the operator may do.
+func dashboard() []Object {
+	meta := func(namespace string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: Dashboard, Labels: dashboardLabels()}
+	}
+	whose := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: Dashboard}}
+	return []Object{
+		{"dashboard-account", &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(Namespace)}},
+		{"dashboard-cluster-role", &rbacv1.ClusterRole{TypeMeta: rbac("ClusterRole"), ObjectMeta: meta(""), Rules: []rbacv1.PolicyRule{
+			rule("", look, "nodes"),
+			rule("config.openshift.io", look, "infrastructures", "clusteroperators"),
+			rule("etcd.openshift.io", look, "pacemakerclusters"),
+			rule("operator.openshift.io", look, "etcds"),
+		}}},
+		{"dashboard-cluster-role-binding", &rbacv1.ClusterRoleBinding{
+			TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: meta(""), RoleRef: dashboardRole("ClusterRole"), Subjects: whose,
+		}},
+		// etcd's pods, and what hosts report of incidents.
+		{"dashboard-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta(metav1.NamespaceSystem), Rules: []rbacv1.PolicyRule{
+			rule("", []string{"list"}, "configmaps", "pods"),
+		}}},
+		{"dashboard-role-binding", &rbacv1.RoleBinding{
+			TypeMeta: rbac("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem), RoleRef: dashboardRole("Role"), Subjects: whose,
+		}},
+		{"dashboard-service", &corev1.Service{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: meta(Namespace),
+			Spec: corev1.ServiceSpec{
+				Selector: dashboardLabels(), IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack),
+				Ports: []corev1.ServicePort{{Name: "http", Port: servicePort, TargetPort: intstr.FromInt32(DashboardPort)}},
+			},
+		}},
+		{"dashboard-deployment", &appsv1.Deployment{
+			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta(Namespace),
+			Spec: appsv1.DeploymentSpec{
+				Replicas: new(int32(1)),
+				Selector: &metav1.LabelSelector{MatchLabels: dashboardLabels()},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: dashboardLabels()}, Spec: dashboardPod()},
+			},
+		}},
+	}
+}
+
+var look = []string{"get", "list"}
+
+func dashboardLabels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": Dashboard}
+}
+
+func dashboardRole(kind string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: Dashboard}
+}
+
+// dashboardPod has nothing of its host.
+func dashboardPod() corev1.PodSpec {
+	probe := &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(DashboardPort), Path: "/healthz"}},
+		PeriodSeconds: 10, TimeoutSeconds: 3,
+	}
+	want, most := make(corev1.ResourceList), make(corev1.ResourceList)
+	want[corev1.ResourceCPU], want[corev1.ResourceMemory] = resource.MustParse("5m"), resource.MustParse("24Mi")
+	most[corev1.ResourceMemory] = resource.MustParse("128Mi")
+	return corev1.PodSpec{
+		ServiceAccountName: Dashboard,
+		EnableServiceLinks: new(false),
+		// The image is on all hosts; where it runs matters to nobody, but a worker may
+		// be off for the night.
+		Affinity:    &corev1.Affinity{NodeAffinity: controlPlanes()},
+		Tolerations: tolerations(),
+		Containers: []corev1.Container{{
+			Name: "dashboard", Image: payload.Image(Image), ImagePullPolicy: corev1.PullNever,
+			Command:       []string{program, "dashboard"},
+			Ports:         []corev1.ContainerPort{{Name: "http", ContainerPort: DashboardPort}},
+			Resources:     corev1.ResourceRequirements{Requests: want, Limits: most},
+			LivenessProbe: probe, ReadinessProbe: probe,
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			SecurityContext: &corev1.SecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)),
+				ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
+				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+		}},
+	}
+}
