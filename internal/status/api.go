@@ -70,6 +70,7 @@ func kinds() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{})
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	m.AddSpecific(configv1.GroupVersion.WithKind("Infrastructure"), configv1.GroupVersion.WithResource("infrastructures"), configv1.GroupVersion.WithResource("infrastructure"), meta.RESTScopeRoot)
 	m.Add(configv1.GroupVersion.WithKind("ClusterOperator"), meta.RESTScopeRoot)
 	m.Add(etcdv1.GroupVersion.WithKind("PacemakerCluster"), meta.RESTScopeRoot)
@@ -88,7 +89,7 @@ func (a *API) Tell(ctx context.Context) standing.Facts {
 	t := told{facts: standing.Facts{}, now: began}
 	var group sync.WaitGroup
 	for _, look := range []func(context.Context, *told) error{
-		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members,
+		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents,
 	} {
 		group.Go(func() {
 			if err := look(ctx, &t); err != nil {

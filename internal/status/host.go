@@ -77,6 +77,7 @@ func (h *Host) Tell(ctx context.Context) standing.Facts {
 	t.pacemaker()
 	t.etcd(ctx)
 	t.fences()
+	t.incidents()
 	t.facts.Sources = []standing.Source{{Kind: standing.FromHost, Name: t.name, Limits: t.limits}}
 	t.facts.Hosts = merged(t.facts.Hosts)
 	return t.facts

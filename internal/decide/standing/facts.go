@@ -181,6 +181,6 @@ type Operator struct{ Name, State, Why string }
 type Incident struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
-	Kind    string    `json:"kind"`
+	Kind    string    `json:"kind"` // how far it is: under-way, waits-for-a-person, over
 	Summary string    `json:"summary"`
 }

@@ -163,7 +163,7 @@ func situations(t *testing.T) map[string]Facts {
 	f.Hosts[1].Kubelet = notReady("Kubelet stopped posting node status.")
 	f.Hosts[1].LastFence.Value.At = now.Add(-38 * time.Second)
 	f.VIPs[1].Holders.Value = []string{"cp-1", "cp-2"} // the lost one cannot take it back
-	f.Incidents = Know([]Incident{{ID: "2026-11-20T115950Z-cp-2", At: now.Add(-40 * time.Second), Kind: "take-over", Summary: "cp-1 went on without cp-2, which was fenced after 1.9s; etcd took writes again after 4.2s"}}, "cp-1", now)
+	f.Incidents = Know([]Incident{{ID: "2026-11-20T115950Z-cp-2", At: now.Add(-40 * time.Second), Kind: "under-way", Summary: "cp-1 went on without cp-2, which was fenced after 1.9s; etcd took writes again after 4.2s"}}, "cp-1", now)
 	out["peer-lost"] = f
 
 	out["peer-lost-from-afar"] = recorded(t, "lost-fenced", etcdReport(t, "lost-fenced"))

@@ -222,9 +222,9 @@ func (p *page) incidents(list []Incident) {
 	}
 	p.title("Last incidents")
 	for _, i := range list {
-		p.wrapped("  ", fmt.Sprintf("%s  %s  %s", i.At.UTC().Format("2006-01-02 15:04:05Z"), i.Kind, i.Summary))
+		p.wrapped("  ", fmt.Sprintf("%s %s (%s)", i.At.UTC().Format("2006-01-02 15:04:05Z"), i.Summary, i.Kind))
 	}
-	p.printf("  holdfast incidents show %s\n", list[0].ID)
+	p.printf("  More: holdfast incidents show 1\n")
 }
 
 func (p *page) sources(list []SourceLine) {
