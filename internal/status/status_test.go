@@ -28,10 +28,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/incident"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -103,6 +105,31 @@ func TestTheAPITellsHostsAddressesHoldersAndWhatIsNotWell(t *testing.T) {
 	}
 	if o := f.Operators.Value; len(o) != 1 || o[0].Why != "cp-2 does not answer" {
 		t.Errorf("%+v", o)
+	}
+}
+
+func TestTheAPIHasRecordsFencesAndIncidentsAsHostsShowThem(t *testing.T) {
+	at := time.Now().Add(-time.Hour).Truncate(time.Second)
+	own := []decide.Record{
+		{Host: "cp-1", At: at.Add(-time.Hour), Kind: decide.Recorded, State: state.EtcdPair, Seq: 4},
+		{Host: "cp-1", At: at, Kind: decide.Members, Members: []string{"cp-1"}, Ring: 8},
+		{Host: "cp-1", At: at.Add(2 * time.Second), Kind: decide.Fenced, Target: "cp-2", OK: true, Took: 1300 * time.Millisecond},
+		{Host: "cp-1", At: at.Add(3 * time.Second), Kind: decide.Recorded, State: state.EtcdSole, Seq: 5},
+	}
+	data, err := incident.Published{Records: own}.Encode()
+	must(t, err)
+	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: incident.Namespace, Name: incident.ConfigMap("cp-1"), Labels: map[string]string{incident.Label: ""}}, Data: data}
+	api := &API{Name: "API", Reader: fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(append(objects(), shown)...).Build(), Now: time.Now}
+	f := api.Tell(t.Context())
+	slices.SortFunc(f.Hosts, func(a, b standing.Host) int { return strings.Compare(a.Name, b.Name) })
+	if r := f.Hosts[0].Record; r.Value.State != state.EtcdSole || r.From != "cp-1, in the API" {
+		t.Errorf("%+v", r)
+	}
+	if l := f.Hosts[1].LastFence.Value; !l.Off || l.Took != 1300*time.Millisecond || l.By != "cp-1" {
+		t.Errorf("%+v", l)
+	}
+	if i := f.Incidents; !i.Known || len(i.Value) != 1 || i.Value[0].Summary == "" {
+		t.Errorf("%+v", i)
 	}
 }
 

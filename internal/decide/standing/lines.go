@@ -31,7 +31,7 @@ func (d describer) line(h Host) HostLine {
 		return l
 	}
 	if d.size() == 2 {
-		l.Record = record(h)
+		l.Record = d.record(h)
 	}
 	l.Etcd, l.Lag = d.etcd(h), d.lag(h)
 	if h.Explanation.Known {
@@ -119,11 +119,16 @@ func (d describer) resource(host string, name etcdv1.PacemakerClusterResourceNam
 	return metav1.Condition{}
 }
 
-func record(h Host) Cell {
+// record is the host's own. What one that is lost had last may have changed
+// since.
+func (d describer) record(h Host) Cell {
 	if !h.Record.Known {
 		return unsaid
 	}
 	s := h.Record.Value.State
+	if d.there(h) == No {
+		return cell(h.Record, "was "+string(s), Unknown)
+	}
 	good := Unknown
 	switch s {
 	case state.EtcdPair:
