@@ -2,6 +2,7 @@ package standing
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +183,18 @@ func TestTwoOfFourStopTheClusterAndThreeOfFiveAreEnough(t *testing.T) {
 		}
 		if got := Describe(f).Redundancy.Survives; got != tt.want {
 			t.Errorf("%d without %d: %s, want %s", tt.size, tt.lost, got, tt.want)
+		}
+	}
+}
+
+func TestTheDocumentationShowsWhatIsSaid(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/status.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"peer-lost", "api-gone"} {
+		if !strings.Contains(string(page), "```\n"+Text(Describe(situations(t)[name]), Style{})+"```") {
+			t.Errorf("docs/status.md shows %s as it was", name)
 		}
 	}
 }
