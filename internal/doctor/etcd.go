@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -17,10 +18,10 @@ import (
 // metricsURLs are where etcd on this host tells its metrics.
 var metricsURLs = []string{"http://127.0.0.1:2381/metrics", "http://[::1]:2381/metrics"}
 
-func (l *look) etcd() (decide.Etcd, error) {
+func (l *look) etcd(ctx context.Context) (decide.Etcd, error) {
 	var failed error
 	for _, url := range metricsURLs {
-		page, err := l.Get(l.ctx, url)
+		page, err := l.Get(ctx, url)
 		if err == nil {
 			return parseEtcd(page)
 		}

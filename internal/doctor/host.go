@@ -67,7 +67,6 @@ const (
 type look struct {
 	Eyes
 
-	ctx     context.Context //nolint:containedctx // the look is one call
 	h       decide.Host
 	network netwatch.Snapshot
 	units   map[string]string
@@ -75,7 +74,7 @@ type look struct {
 
 // Host looks at the host.
 func (e Eyes) Host(ctx context.Context) decide.Host {
-	l := look{Eyes: e, ctx: ctx}
+	l := look{Eyes: e}
 	l.h.From = e.Now()
 	name, err := e.Name()
 	l.note("own name", err)
@@ -86,16 +85,16 @@ func (e Eyes) Host(ctx context.Context) decide.Host {
 	}
 	l.network, err = e.Network()
 	l.note("network", err)
-	l.units, err = l.activeUnits()
+	l.units, err = l.activeUnits(ctx)
 	l.note("units", err)
 	l.h.Clock = fact(&l, "clock", l.clock)
 	l.h.Swap = fact(&l, "swap", l.swap)
 	l.h.Rebooters = fact(&l, "automatic reboots", l.rebooters)
-	l.h.Names = fact(&l, "names", l.names)
+	l.h.Names = fact(&l, "names", func() ([]decide.Name, error) { return l.names(ctx) })
 	l.h.Certificates = fact(&l, "certificates", l.certificates)
-	l.h.Etcd = fact(&l, "metrics of etcd", l.etcd)
+	l.h.Etcd = fact(&l, "metrics of etcd", func() (decide.Etcd, error) { return l.etcd(ctx) })
 	if e.Site.Known && e.Site.Value.Settings.Fencing {
-		l.twoNodes()
+		l.twoNodes(ctx)
 	}
 	if e.Disk {
 		l.h.Disk = fact(&l, "disk", func() (decide.Disk, error) { return measure(ctx, e.path(e.DataDir), diskBounds, e.Now) })
@@ -105,12 +104,12 @@ func (e Eyes) Host(ctx context.Context) decide.Host {
 }
 
 // twoNodes looks at what only hosts have that fence each other.
-func (l *look) twoNodes() {
-	switches := l.switches()
+func (l *look) twoNodes(ctx context.Context) {
+	switches := l.switches(ctx)
 	l.h.Watchdogs = fact(l, "watchdogs", l.watchdogs)
-	l.h.Rings = fact(l, "ring", func() ([]decide.Ring, error) { return l.rings(switches) })
-	l.h.BMCs = fact(l, "fence devices", func() ([]decide.BMC, error) { return l.bmcs(switches) })
-	l.h.Devices = fact(l, "Pacemaker's configuration", l.devices)
+	l.h.Rings = fact(l, "ring", func() ([]decide.Ring, error) { return l.rings(ctx, switches) })
+	l.h.BMCs = fact(l, "fence devices", func() ([]decide.BMC, error) { return l.bmcs(ctx, switches) })
+	l.h.Devices = fact(l, "Pacemaker's configuration", func() ([]decide.Device, error) { return l.devices(ctx) })
 }
 
 func (e Eyes) path(name string) string { return filepath.Join(e.Root, name) }
@@ -133,8 +132,8 @@ func fact[T any](l *look, what string, ask func() (T, error)) state.Fact[T] {
 }
 
 // tool runs a program that answers soon or not at all.
-func (l *look) tool(name string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(l.ctx, toolTime, fmt.Errorf("no answer in %s", toolTime))
+func (l *look) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("no answer in %s", toolTime))
 	defer cancel()
 	return l.Run(ctx, host.Command(name, args...))
 }

@@ -23,7 +23,7 @@ import (
 const corosyncConf = "/etc/corosync/corosync.conf"
 
 // rings are the links of Corosync, in their order.
-func (l *look) rings(switches map[string][]string) ([]decide.Ring, error) {
+func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decide.Ring, error) {
 	text, err := l.read(corosyncConf)
 	if err != nil {
 		return nil, err
@@ -38,18 +38,18 @@ func (l *look) rings(switches map[string][]string) ([]decide.Ring, error) {
 			continue
 		}
 		for _, address := range n.Addresses {
-			out = append(out, l.ring(address, switches))
+			out = append(out, l.ring(ctx, address, switches))
 		}
 	}
 	return out, nil
 }
 
 // ring is the link at one of this host's addresses.
-func (l *look) ring(address string, switches map[string][]string) decide.Ring {
+func (l *look) ring(ctx context.Context, address string, switches map[string][]string) decide.Ring {
 	r := decide.Ring{Address: address}
 	a, err := netip.ParseAddr(address)
 	if err != nil {
-		a = l.first(address) // a name
+		a = l.first(ctx, address) // a name
 	}
 	for _, own := range l.network.Addresses {
 		if own.Prefix.Addr() == a.Unmap() {
@@ -69,15 +69,19 @@ func (l *look) ring(address string, switches map[string][]string) decide.Ring {
 }
 
 // first is the first address of a name, invalid where there is none.
-func (l *look) first(name string) netip.Addr {
-	ctx, cancel := context.WithTimeout(l.ctx, nameTime)
-	defer cancel()
-	list, err := l.Resolve(ctx, name)
+func (l *look) first(ctx context.Context, name string) netip.Addr {
+	list, err := l.resolve(ctx, name)
 	if err != nil || len(list) == 0 {
 		return netip.Addr{}
 	}
 	a, _ := netip.ParseAddr(list[0])
 	return a.Unmap()
+}
+
+func (l *look) resolve(ctx context.Context, name string) ([]string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, nameTime, fmt.Errorf("no answer in %s", nameTime))
+	defer cancel()
+	return l.Resolve(ctx, name)
 }
 
 func (l *look) number(name string) int {
@@ -131,8 +135,8 @@ type neighbours struct {
 
 // switches are what LLDP hears at each interface; nothing where nobody listens,
 // which is no trouble: it only makes less visible.
-func (l *look) switches() map[string][]string {
-	out, err := l.tool("lldpctl", "-f", "json0")
+func (l *look) switches(ctx context.Context) map[string][]string {
+	out, err := l.tool(ctx, "lldpctl", "-f", "json0")
 	var n neighbours
 	if err != nil || json.Unmarshal(out, &n) != nil {
 		return nil
@@ -153,7 +157,7 @@ func (l *look) switches() map[string][]string {
 }
 
 // bmcs are the devices that this host holds. Their accounts stay where they are.
-func (l *look) bmcs(switches map[string][]string) ([]decide.BMC, error) {
+func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide.BMC, error) {
 	dir := l.path(state.FencingDir)
 	targets, err := fence.Targets(dir)
 	if err != nil {
@@ -174,7 +178,7 @@ func (l *look) bmcs(switches map[string][]string) ([]decide.BMC, error) {
 		}
 		b := decide.BMC{Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != ""}
 		l.tried(&b, history)
-		l.way(&b, dev.Address, switches)
+		l.way(ctx, &b, dev.Address, switches)
 		out = append(out, b)
 	}
 	return out, nil
@@ -200,14 +204,14 @@ func (l *look) tried(b *decide.BMC, history []fence.Record) {
 }
 
 // way finds how this host reaches a BMC.
-func (l *look) way(b *decide.BMC, address string, switches map[string][]string) {
+func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches map[string][]string) {
 	parsed, err := config.ParseBMCAddress(address)
 	if err != nil {
 		return
 	}
 	at, err := netip.ParseAddr(parsed.Host)
 	if err != nil {
-		at = l.first(parsed.Host)
+		at = l.first(ctx, parsed.Host)
 	}
 	if !at.IsValid() {
 		return
@@ -237,8 +241,8 @@ func route(routes []state.HostRoute, to netip.Addr) (best state.HostRoute, ok bo
 }
 
 // devices are the fence devices that Pacemaker has.
-func (l *look) devices() ([]decide.Device, error) {
-	text, err := l.tool("cibadmin", "--query")
+func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
+	text, err := l.tool(ctx, "cibadmin", "--query")
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +260,7 @@ func (l *look) devices() ([]decide.Device, error) {
 }
 
 // names looks the cluster's own names up, as any program on this host would.
-func (l *look) names() ([]decide.Name, error) {
+func (l *look) names(ctx context.Context) ([]decide.Name, error) {
 	if !l.Site.Known {
 		return nil, errors.New("this host belongs to no cluster")
 	}
@@ -271,9 +275,7 @@ func (l *look) names() ([]decide.Name, error) {
 		{Name: "api-int." + s.Domain, Want: api},
 		{Name: "holdfast-doctor.apps." + s.Domain, Want: ingress},
 	} {
-		ctx, cancel := context.WithTimeoutCause(l.ctx, nameTime, fmt.Errorf("no answer in %s", nameTime))
-		list, err := l.Resolve(ctx, n.Name)
-		cancel()
+		list, err := l.resolve(ctx, n.Name)
 		if n.Addresses = list; err != nil {
 			n.Problem = err.Error()
 		}

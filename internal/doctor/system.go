@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -37,7 +38,7 @@ var (
 )
 
 // activeUnits asks for all units of interest at once.
-func (l *look) activeUnits() (map[string]string, error) {
+func (l *look) activeUnits(ctx context.Context) (map[string]string, error) {
 	names := slices.Clone(clockUnits)
 	for _, set := range []map[string]string{watchdogUnits, rebootUnits} {
 		for name := range set {
@@ -46,7 +47,7 @@ func (l *look) activeUnits() (map[string]string, error) {
 	}
 	slices.Sort(names)
 	// It fails where one of them is not active, and has said so then.
-	out, err := l.tool("systemctl", append([]string{"is-active"}, names...)...)
+	out, err := l.tool(ctx, "systemctl", append([]string{"is-active"}, names...)...)
 	states := strings.Fields(string(out))
 	if len(states) != len(names) {
 		return nil, fmt.Errorf("systemctl told of %d units instead of %d: %w", len(states), len(names), err)

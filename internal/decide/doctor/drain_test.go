@@ -48,12 +48,16 @@ func TestABudgetThatBlocksADrainOfTwoHostsIsFound(t *testing.T) {
 		{"the pods of a DaemonSet are not evicted", "drain-blocked", with(pods(but(pod("web-a", "cp-1"), func(p *Pod) { p.Fixed = true })), budgets(budget(1, 1))), OK, ""},
 		{"one host each, and one may be missing", "drain-blocked", with(pods(but(pod("web-a", "cp-1"), alone), but(pod("web-b", "cp-2"), alone)), budgets(budget(2, 1))), OK, ""},
 		{"one host each, all on one, and the other is free", "drain-blocked", with(pods(but(pod("web-a", "cp-1"), alone)), budgets(budget(2, 1))), OK, ""},
-		{"replacements have no other host", "drain-blocked", with(
-			pods(but(pod("web-a", "cp-1"), stays), but(pod("web-b", "cp-1"), stays), pod("web-c", "cp-2")), budgets(budget(3, 2))),
-			Warning, "of 2 pods on one host some cannot run on another (web-a: its volume data is on one host) (drain of cp-1)"},
-		{"the other host takes only one of its kind", "drain-blocked", with(
-			pods(but(pod("web-a", "cp-1"), alone), but(pod("web-b", "cp-1"), alone), but(pod("web-c", "cp-1"), alone)), budgets(budget(3, 2))),
-			Warning, "some find no other host"},
+		{
+			"replacements have no other host", "drain-blocked", with(
+				pods(but(pod("web-a", "cp-1"), stays), but(pod("web-b", "cp-1"), stays), pod("web-c", "cp-2")), budgets(budget(3, 2))),
+			Warning, "of 2 pods on one host some cannot run on another (web-a: its volume data is on one host) (drain of cp-1)",
+		},
+		{
+			"the other host takes only one of its kind", "drain-blocked", with(
+				pods(but(pod("web-a", "cp-1"), alone), but(pod("web-b", "cp-1"), alone), but(pod("web-c", "cp-1"), alone)), budgets(budget(3, 2))),
+			Warning, "some find no other host",
+		},
 		{"the other host is closed", "drain-blocked", func(f *Facts) {
 			with(pods(but(pod("web-a", "cp-1"), alone), but(pod("web-b", "cp-1"), alone)), budgets(budget(2, 1)))(f)
 			f.Cluster.Nodes.Value[1].Closed = true

@@ -150,7 +150,7 @@ func (t Topology) words() string {
 }
 
 func counts(results []Result) string {
-	number := map[Level]int{}
+	number := make(map[Level]int)
 	for _, r := range results {
 		number[r.Level]++
 	}

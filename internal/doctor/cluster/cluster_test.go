@@ -38,7 +38,13 @@ func TestAHostThatLooksWhileOneWaitsBoundsItsOffset(t *testing.T) {
 }
 
 func list(cpu string) corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	return corev1.ResourceRequirements{Requests: cores(cpu)}
+}
+
+func cores(cpu string) corev1.ResourceList {
+	l := make(corev1.ResourceList)
+	l[corev1.ResourceCPU] = resource.MustParse(cpu)
+	return l
 }
 
 func TestRequestsAreCountedAsTheSchedulerDoes(t *testing.T) {
@@ -53,7 +59,7 @@ func TestRequestsAreCountedAsTheSchedulerDoes(t *testing.T) {
 			InitContainers: []corev1.Container{{Resources: list("1"), RestartPolicy: &always}, {Resources: list("3")}}, Containers: []corev1.Container{{Resources: list("1")}},
 		}, 4000},
 		"one that stays counts with the containers": {corev1.PodSpec{InitContainers: []corev1.Container{{Resources: list("1"), RestartPolicy: &always}}, Containers: []corev1.Container{{Resources: list("3")}}}, 4000},
-		"what running it costs":                     {corev1.PodSpec{Overhead: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}, Containers: []corev1.Container{{Resources: list("1")}}}, 1250},
+		"what running it costs":                     {corev1.PodSpec{Overhead: cores("250m"), Containers: []corev1.Container{{Resources: list("1")}}}, 1250},
 	} {
 		if got := requests(&c.spec); got.CPU != c.want || got.Pods != 1 {
 			t.Errorf("%s: %+v, want %d", name, got, c.want)
