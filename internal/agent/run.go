@@ -74,7 +74,7 @@ func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) 
 		group.Go(func() error { return newDoctorPublisher(log).run(ctx) })
 	}
 	if s.Role.ControlPlane() && s.Topology().Fencing {
-		group.Go(func() error { return status.Run(ctx) })
+		group.Go(func() error { status.Run(ctx); return nil })
 		incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
 		group.Go(func() error { incidents.Run(ctx); return nil })
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/site"
 )
 
@@ -70,23 +71,22 @@ func New(o Options) *Collector {
 	return c
 }
 
-// Run works until the context ends. On a host that is not one of two control
-// planes it only waits for that.
-func (c *Collector) Run(ctx context.Context) error {
-	if c.Site != nil && (!c.Site.Role.ControlPlane() || !c.Site.Topology().Fencing) {
-		<-ctx.Done()
-		return nil
-	}
+// Run works until the context ends, on a host that is one of two control planes.
+// Nothing that it runs into ends it: a status must not take the agent of a host
+// with it.
+func (c *Collector) Run(ctx context.Context) {
 	name, err := c.host()
-	if err != nil {
-		return fmt.Errorf("name of this host: %w", err)
+	for ; err != nil; name, err = c.host() {
+		c.complain(fmt.Errorf("name of this host: %w", err))
+		if host.Sleep(ctx, unready) != nil {
+			return
+		}
 	}
 	c.pubbed.moved = c.Now()
 	c.set(c.files.read(name), decide.Input{Host: name})
 	go c.watch(ctx, c.Wake)
 	go c.keepFailover(ctx)
 	c.loop(ctx, name)
-	return nil
 }
 
 // Wake has the cluster looked at soon. It never blocks.

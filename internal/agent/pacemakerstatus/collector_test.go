@@ -182,7 +182,7 @@ func (c *cluster) start(host, dir string) {
 	n.files = files{filepath.Join(dir, host+".live"), filepath.Join(dir, host+".kept")}
 	ctx, stop := context.WithCancel(c.t.Context())
 	c.host[host], c.stop[host] = n, stop
-	go func() { _ = n.Run(ctx) }()
+	go n.Run(ctx)
 }
 
 func (c *cluster) online(name string) metav1.Condition {

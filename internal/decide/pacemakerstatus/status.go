@@ -105,7 +105,8 @@ func (v view) service() metav1.Condition {
 }
 
 // count tells of nodes that are too few or too many, and of those that could
-// not be listed. Without an answer corosync.conf says who there is.
+// not be listed: what is not in the list is looked at by nobody. Without an
+// answer corosync.conf says who there is.
 func (v view) count(unlisted []string) metav1.Condition {
 	const kind = etcdv1.ClusterNodeCountAsExpectedConditionType
 	n := len(v.names)
@@ -114,14 +115,12 @@ func (v view) count(unlisted []string) metav1.Condition {
 		words += "; not listed: " + strings.Join(unlisted, ", ")
 	}
 	switch {
-	case n < expected:
+	case n < expected, n == expected && len(unlisted) > 0:
 		return condition(kind, metav1.ConditionFalse, etcdv1.ClusterNodeCountAsExpectedReasonInsufficientNodes, words)
 	case n > expected:
 		return condition(kind, metav1.ConditionFalse, etcdv1.ClusterNodeCountAsExpectedReasonExcessiveNodes, words)
-	case len(unlisted) == 0:
-		words = ""
 	}
-	return condition(kind, metav1.ConditionTrue, etcdv1.ClusterNodeCountAsExpectedReasonAsExpected, words)
+	return condition(kind, metav1.ConditionTrue, etcdv1.ClusterNodeCountAsExpectedReasonAsExpected)
 }
 
 func (v view) fencingEnabled() metav1.Condition {
