@@ -1,6 +1,10 @@
 package metrics
 
 import (
+	"context"
+	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -134,5 +138,60 @@ func TestTheRecordedMetricsAreThoseThatAreServed(t *testing.T) {
 		w := httptest.NewRecorder()
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		golden.Check(t, filepath.Join("../../../../render/alerts/testdata/metrics", m.name, m.host+".network.prom"), w.Body.Bytes())
+	}
+}
+
+// broken is a collector that fails at each look.
+type broken struct{}
+
+var never = prometheus.NewDesc("holdfast_never", "A test.", nil, nil)
+
+func (broken) Describe(out chan<- *prometheus.Desc) { out <- never }
+
+func (broken) Collect(out chan<- prometheus.Metric) {
+	out <- prometheus.NewInvalidMetric(never, errors.New("it cannot be read"))
+}
+
+func TestOthersMetricsAreServedBesideAndABrokenOneTakesNoneAway(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdfast_other"})
+	c := &Collector{Agent: &network.Agent{Board: network.NewBoard(view(true))}}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Serve(ctx, address, other, broken{}) }()
+	text := ""
+	for text == "" {
+		select {
+		case err := <-ended:
+			t.Fatal(err)
+		default:
+		}
+		if resp, err := http.Get("http://" + address + "/metrics"); err == nil {
+			data, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%d, %v", resp.StatusCode, err)
+			}
+			text = string(data)
+		}
+	}
+	for _, want := range []string{"holdfast_other 0", "holdfast_network_vip_held{", "go_goroutines "} {
+		if !strings.Contains(text, "\n"+want) {
+			t.Errorf("%s is not served", want)
+		}
+	}
+	if strings.Contains(text, "holdfast_never") {
+		t.Error("what cannot be read has a value")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
