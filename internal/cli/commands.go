@@ -12,6 +12,7 @@ func commands(streams Streams) []*cobra.Command {
 		newDashboard(streams),
 		newExplain(streams),
 		newIncidents(streams),
+		newSupportBundle(streams),
 		newDoctor(streams),
 		newQuorum(streams),
 		newFencing(streams),

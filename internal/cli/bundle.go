@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	support "github.com/holdfast/holdfast/internal/bundle"
+	"github.com/holdfast/holdfast/internal/decide/redact"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/payload"
+)
+
+// bundleFlags say what is collected, and where it goes.
+type bundleFlags struct {
+	output, kubeconfig, lab string
+	reach                   reach
+	since                   time.Duration
+	dryRun                  bool
+	// gather finds what there is to collect. Tests replace it.
+	gather func(cmd *cobra.Command, f *bundleFlags) (gathered, error)
+	now    func() time.Time
+}
+
+// gathered is where a bundle is collected from.
+type gathered struct {
+	name  string // of the cluster or host, as part of the file's name
+	items []support.Item
+	hosts []namedRun // whose secrets are to be known
+	notes []string
+}
+
+type namedRun struct {
+	name string
+	run  support.Run
+}
+
+// defaultSince is how far back journals go: a weekend.
+const defaultSince = 72 * time.Hour
+
+func newSupportBundle(streams Streams) *cobra.Command {
+	return newSupportBundleWith(streams, &bundleFlags{gather: gatherBundle, now: time.Now})
+}
+
+func newSupportBundleWith(streams Streams, f *bundleFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "support-bundle",
+		Short: "Collect what a person elsewhere needs to understand this cluster, without its secrets",
+		Long: `Collects objects and events of the cluster, and from hosts records, journals,
+Pacemaker's configuration and status, the network and versions, into one
+compressed file that only its owner can read. An index in it says what was
+collected, and what was not and why.
+
+What is collected holds no secret: of Secrets only names are asked for, and files
+of keys, tokens and accounts are left where they are. Everything then passes a
+second guard, which knows the secrets of the hosts, in base64 too, and what
+secrets look like. Look into it all the same before you give it away: names of
+hosts, addresses and names of workloads are in it.
+
+On a control plane it collects from that host and from the API; elsewhere from
+the API of a kubeconfig, and with --hosts from hosts too.`,
+		Example: `  sudo holdfast support-bundle
+  holdfast support-bundle --kubeconfig site.kubeconfig --hosts cp-1,cp-2
+  sudo holdfast support-bundle --lab default -o /tmp/bundle.tar.gz
+  holdfast support-bundle --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return f.run(cmd, streams)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", "", "the file to write; empty for holdfast-support-NAME-TIME.tar.gz here")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
+	flags.StringVar(&f.lab, "lab", "", "collect from the lab of this name: its API and all its hosts")
+	flags.StringSliceVar(&f.reach.hosts, "hosts", nil, "collect from these hosts too: their node names, comma-separated")
+	flags.StringVar(&f.reach.exec, "exec", defaultExec, "how a command gets to a host of --hosts, as root; {} is its node name")
+	flags.DurationVar(&f.since, "since", defaultSince, "how far back journals go")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be collected, and collect nothing")
+	return cmd
+}
+
+// check returns all mistakes of the command line at once.
+func (f *bundleFlags) check() error {
+	var mistakes []error
+	if f.since < time.Minute {
+		mistakes = append(mistakes, fmt.Errorf("--since %s: must be 1m or more", f.since))
+	}
+	if f.lab != "" && (f.kubeconfig != "" || len(f.reach.hosts) > 0) {
+		mistakes = append(mistakes, errors.New("--lab: --kubeconfig and --hosts do not go with it: a lab has both"))
+	}
+	if f.output != "" {
+		if _, err := os.Stat(f.output); err == nil {
+			mistakes = append(mistakes, fmt.Errorf("--output %s: it exists already; nothing is overwritten", f.output))
+		}
+		if info, err := os.Stat(filepath.Dir(f.output)); err != nil || !info.IsDir() {
+			mistakes = append(mistakes, fmt.Errorf("--output %s: %s is no folder", f.output, filepath.Dir(f.output)))
+		}
+	}
+	check := f.reach
+	if len(check.hosts) == 1 {
+		check.hosts = nil // one host will do here
+	}
+	if err := errors.Join(append(mistakes, check.check())...); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+func (f *bundleFlags) run(cmd *cobra.Command, streams Streams) error {
+	g, err := f.gather(cmd, f)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return printPlan(streams.Out, g)
+	}
+	name := "holdfast-support-" + g.name + "-" + f.now().UTC().Format("20060102T150405Z")
+	path := cmp.Or(f.output, name+".tar.gz")
+	ctx := cmd.Context()
+	known, problems := learnSecrets(ctx, g.hosts)
+	m := support.Maker{
+		Name: name, Now: f.now(), By: payload.Version, Notes: append(g.notes, problems...), Redact: redact.New(known...),
+		Told: func(e support.Entry) { tellEntry(streams.Err, e) },
+	}
+	var index support.Index
+	// The file comes about under another name: one that is not whole is removed.
+	err = host.WriteAtomic(path, 0o600, func(w io.Writer) error {
+		var err error
+		index, err = m.Write(ctx, w, g.items)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("support bundle: %w", err)
+	}
+	return f.report(streams, path, index)
+}
+
+func (f *bundleFlags) report(streams Streams, path string, index support.Index) error {
+	for _, n := range index.Notes {
+		_, _ = fmt.Fprintf(streams.Err, "note: %s\n", n)
+	}
+	if n := index.Failures(); n > 0 {
+		_, _ = fmt.Fprintf(streams.Err, "%d of %d things could not be collected, or not whole: INDEX.txt in it says why\n", n, len(index.Entries))
+	}
+	_, err := fmt.Fprintln(streams.Out, path)
+	if err == nil && index.Failures() == len(index.Entries) {
+		return errors.New("support bundle: nothing could be collected")
+	}
+	return err
+}
+
+// learnSecrets reads the secrets of hosts, so that they are known.
+func learnSecrets(ctx context.Context, hosts []namedRun) (known, problems []string) {
+	for _, h := range hosts {
+		secrets, missing := support.Secrets(ctx, h.run)
+		known = append(known, secrets...)
+		for _, m := range missing {
+			problems = append(problems, h.name+": "+m)
+		}
+	}
+	return known, problems
+}
+
+func tellEntry(out io.Writer, e support.Entry) {
+	switch {
+	case e.Failed != "":
+		_, _ = fmt.Fprintf(out, "  %-8s %s: not collected\n", e.From, e.What)
+	default:
+		_, _ = fmt.Fprintf(out, "  %-8s %s\n", e.From, e.What)
+	}
+}
+
+func printPlan(out io.Writer, g gathered) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, i := range g.items {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", i.From, i.Path, i.What)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, n := range g.notes {
+		if _, err := fmt.Fprintf(out, "note: %s\n", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

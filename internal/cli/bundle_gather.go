@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	support "github.com/holdfast/holdfast/internal/bundle"
+	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// gatherBundle finds what a bundle is collected from. It reaches nothing yet but
+// a lab's daemon.
+func gatherBundle(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
+	if f.lab != "" {
+		return gatherLab(cmd, f)
+	}
+	g := gathered{name: "cluster"}
+	for _, name := range f.reach.hosts {
+		through := rehearsal.Through(strings.Fields(strings.ReplaceAll(f.reach.exec, "{}", name)))
+		g.hosts = append(g.hosts, namedRun{name, support.Run(through)})
+	}
+	if err := g.here(f); err != nil {
+		return g, err
+	}
+	g.cluster(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig))
+	for _, h := range g.hosts {
+		g.items = append(g.items, support.Host(h.name, f.since, h.run)...)
+	}
+	if len(g.items) == 0 {
+		return g, &UsageError{Err: errors.New("nothing to collect from: this machine is no host of a cluster, and no kubeconfig was found: give --kubeconfig, --hosts or --lab")}
+	}
+	return g, nil
+}
+
+// here adds this machine where it is a host of the cluster.
+func (g *gathered) here(f *bundleFlags) error {
+	if _, err := os.Stat(site.Path); errors.Is(err, os.ErrNotExist) {
+		if len(f.reach.hosts) == 0 {
+			g.notes = append(g.notes, "this machine is no host of the cluster, and --hosts names none: nothing of hosts is in it")
+		}
+		return nil
+	}
+	if f.kubeconfig != "" || len(f.reach.hosts) > 0 {
+		return nil // another cluster may be meant
+	}
+	if os.Geteuid() != 0 && !f.dryRun {
+		return errors.New("only root can read what a host knows: run it with sudo")
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name of this host: %w", err)
+	}
+	g.name = strings.ToLower(name)
+	g.hosts = append(g.hosts, namedRun{g.name, support.Run(rehearsal.Local)})
+	return nil
+}
+
+// cluster adds the API. That there is none is said and keeps nothing else away.
+func (g *gathered) cluster(kubeconfig string) {
+	if _, err := os.Stat(kubeconfig); err != nil {
+		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))
+		return
+	}
+	c, err := openBundleAPI(kubeconfig)
+	if err != nil {
+		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))
+		return
+	}
+	g.items = append(g.items, c.Items()...)
+}
+
+func openBundleAPI(kubeconfig string) (*support.Cluster, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+	}
+	cfg.QPS, cfg.Burst = 50, 100 // a person waits
+	// Kinds are looked up when they are asked for: an API that is down is said
+	// in the index.
+	c, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme()})
+	if err != nil {
+		return nil, err
+	}
+	k, err := kube.Open(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return &support.Cluster{Client: c, Logs: k.PodLogs}, nil
+}
+
+// gatherLab collects from the API of a lab and from all its hosts.
+func gatherLab(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
+	g := gathered{name: "lab-" + f.lab}
+	b, c, err := openLab(cmd, f.lab)
+	if err != nil {
+		return g, err
+	}
+	for _, h := range b.Layout.Hosts {
+		g.hosts = append(g.hosts, namedRun{h.Name, func(ctx context.Context, line ...string) ([]byte, error) {
+			return b.Output(ctx, c, h.Name, line...)
+		}})
+	}
+	if path, err := b.WriteKubeconfig(cmd.Context(), c); err != nil {
+		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))
+	} else {
+		g.cluster(path)
+	}
+	for _, h := range g.hosts {
+		g.items = append(g.items, support.Host(h.name, f.since, h.run)...)
+	}
+	g.items = append(g.items, labLog(b))
+	return g, nil
+}
+
+func labLog(b *lab.Lab) support.Item {
+	return support.Item{
+		Path: "lab.log", From: "lab", What: "log of the lab's daemon", Tail: true,
+		Collect: func(context.Context) ([]byte, error) { return os.ReadFile(b.LogPath()) },
+	}
+}
