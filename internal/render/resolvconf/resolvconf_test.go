@@ -188,6 +188,11 @@ func FuzzPrepend(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, s := range Servers(data) {
+			if !s.IsValid() || s.Port() != 53 {
+				t.Fatalf("%q names the server %s", data, s)
+			}
+		}
 		original, was, _ := Split(data)
 		got := Prepend(data, own, was)
 		back, wasBack, ours := Split(got)

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"net/netip"
 	"reflect"
+	"slices"
 
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
@@ -69,7 +71,7 @@ func Apply(s state.NetworkSettings, in kube.Infrastructure) (state.NetworkSettin
 	if in.UserManaged {
 		s.ManagedVIPs, s.APIVIPs, s.IngressVIPs = false, nil, nil
 	} else {
-		if len(in.APIVIPs) == 0 || len(in.IngressVIPs) == 0 {
+		if len(in.APIVIPs) == 0 || len(in.IngressVIPs) == 0 || slices.ContainsFunc(slices.Concat(in.APIVIPs, in.IngressVIPs), invalid) {
 			return s, false
 		}
 		s.ManagedVIPs, s.APIVIPs, s.IngressVIPs = true, in.APIVIPs, in.IngressVIPs
@@ -80,6 +82,8 @@ func Apply(s state.NetworkSettings, in kube.Infrastructure) (state.NetworkSettin
 	s.RouterIDs, s.SyncFamilies = in.RouterIDs, in.SyncFamilies
 	return s, true
 }
+
+func invalid(a netip.Addr) bool { return !a.IsValid() }
 
 // Source is the source of NetworkView.Settings. The board begins with what
 // Load returns.
