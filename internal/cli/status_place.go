@@ -125,7 +125,9 @@ func (p *place) openLab(cmd *cobra.Command) (looker, error) {
 		api = append(api, a)
 	}
 	return func(ctx context.Context) (standing.View, error) {
-		st, err := c.Status(ctx)
+		limit, stop := context.WithTimeout(ctx, labTime)
+		defer stop()
+		st, err := c.Status(limit)
 		if err != nil {
 			return standing.View{}, err
 		}
@@ -139,6 +141,9 @@ func (p *place) openLab(cmd *cobra.Command) (looker, error) {
 		return standing.Describe(g.Gather(ctx)), nil
 	}, nil
 }
+
+// labTime bounds the question to the lab's daemon, which may hang at a host.
+const labTime = time.Second
 
 func labHost(h lab.HostStatus) *gathering.Host {
 	out := &gathering.Host{Name: h.Name, Root: fmt.Sprintf("/proc/%d/root", h.PID), Power: standing.PowerOn, Now: time.Now}

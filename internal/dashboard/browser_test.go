@@ -103,8 +103,13 @@ func picture(t *testing.T, url, name string, args ...string) (image.Image, strin
 func TestThePageLooksAsItShould(t *testing.T) {
 	paper := map[string]color.RGBA{"light": {0xf5, 0xf6, 0xf4, 0xff}, "dark": {0x12, 0x16, 0x14, 0xff}}
 	for _, tt := range []struct{ situation, scheme, size string }{
-		{"healthy-pair", "light", "1200,1150"}, {"peer-lost", "light", "1200,1400"}, {"peer-lost", "dark", "1200,1400"},
-		{"human-needed", "dark", "1200,1500"}, {"three-one-lost", "light", "1200,1300"}, {"single", "light", "800,900"}, {"peer-lost", "light", "500,2100"},
+		{"healthy-pair", "light", "1200,1150"},
+		{"peer-lost", "light", "1200,1400"},
+		{"peer-lost", "dark", "1200,1400"},
+		{"human-needed", "dark", "1200,1500"},
+		{"three-one-lost", "light", "1200,1300"},
+		{"single", "light", "800,900"},
+		{"peer-lost", "light", "500,2100"},
 	} {
 		width, _, _ := strings.Cut(tt.size, ",")
 		name := tt.situation + "-" + tt.scheme + "-" + width

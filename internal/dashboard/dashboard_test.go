@@ -191,7 +191,7 @@ func TestItStopsServingWhenItIsEnded(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- New(always(recorded(t, "single"))).Serve(ctx, l) }()
-	resp, err := http.Get("http://" + l.Addr().String() + "/healthz") //nolint:noctx // the server's own limits hold
+	resp, err := http.Get("http://" + l.Addr().String() + "/healthz")
 	must(t, err)
 	must(t, resp.Body.Close())
 	stop()

@@ -212,7 +212,7 @@ func put(t *testing.T, root, path string, value any) {
 // root are the files of a host, cp-1 of two.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "st") // a socket's path is short
+	dir, err := os.MkdirTemp("", "st") //nolint:usetesting // a socket's path is short
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	at := time.Now()

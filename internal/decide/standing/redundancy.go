@@ -16,12 +16,12 @@ import (
 
 // redundancy says what the loss of a host would come to.
 func (d describer) redundancy() Redundancy {
-	switch n := d.size(); {
-	case n == 0:
+	switch d.size() {
+	case 0:
 		return Redundancy{Survives: Unknown, Sentence: "survives the loss of a host: not known, because nobody told which hosts there are"}
-	case n == 1:
+	case 1:
 		return d.single()
-	case n == 2:
+	case 2:
 		return d.pair()
 	}
 	return d.quorum()

@@ -31,6 +31,7 @@ const (
 // colourOf is the colour of a status.
 var colourOf = map[explain.Status]string{
 	explain.Healthy: green, explain.Degraded: yellow, explain.Waiting: yellow, explain.Stopped: yellow, explain.NeedsHuman: red, explain.Unknown: red,
+	explain.Unmanaged: "",
 }
 
 // levelColour is that of a finding.
