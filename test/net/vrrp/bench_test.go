@@ -201,27 +201,6 @@ func (s system) together() {
 	time.Sleep(8 * time.Second) // three successful checks
 }
 
-// overlapSince is how long a VIP was on two hosts after a mark, when one had it.
-func (r *rig) overlapSince(mark int, vip netip.Addr, had int) time.Duration {
-	var longest time.Duration
-	var two time.Time
-	on := map[int]bool{had: true}
-	for _, e := range append(r.since(mark, vip), event{at: time.Now(), host: -1}) {
-		if !two.IsZero() {
-			longest = max(longest, e.at.Sub(two))
-		}
-		if on[e.host] = e.there; !e.there {
-			delete(on, e.host)
-		}
-		if len(on) < 2 {
-			two = time.Time{}
-		} else if two.IsZero() {
-			two = e.at
-		}
-	}
-	return longest
-}
-
 // pinger asks an address 200 times a second.
 type pinger struct {
 	mu       sync.Mutex

@@ -134,11 +134,17 @@ func (r *rig) since(mark int, vip netip.Addr) []event {
 }
 
 // overlap is the longest time that a VIP was on two hosts.
-func (r *rig) overlap(vip netip.Addr) time.Duration {
+func (r *rig) overlap(vip netip.Addr) time.Duration { return r.overlapSince(0, vip) }
+
+// overlapSince is the same after a mark, when some hosts had it.
+func (r *rig) overlapSince(mark int, vip netip.Addr, had ...int) time.Duration {
 	var longest time.Duration
 	var two time.Time
 	on := map[int]bool{}
-	for _, e := range append(r.since(0, vip), event{at: time.Now()}) {
+	for _, h := range had {
+		on[h] = true
+	}
+	for _, e := range append(r.since(mark, vip), event{at: time.Now(), host: -1}) {
 		if !two.IsZero() {
 			longest = max(longest, e.at.Sub(two))
 		}
