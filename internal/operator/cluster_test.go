@@ -71,6 +71,7 @@ func newCluster(t *testing.T) *cluster {
 	if c.admin, err = client.New(api.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
+	must(t, c.admin.DeleteAllOf(t.Context(), &corev1.Node{})) // of another test
 	return c
 }
 

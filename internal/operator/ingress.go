@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -48,7 +49,11 @@ func held(twoNode bool) map[client.Object]cache.ByObject {
 		secrets, configMaps = append(slices.Clone(secrets), render.Namespace), append(slices.Clone(configMaps), render.Namespace)
 		out[&batchv1.Job{}] = in(render.Namespace)
 	}
-	out[&corev1.Secret{}], out[&corev1.ConfigMap{}] = in(secrets...), in(configMaps...)
+	held := in(secrets...)
+	held.Namespaces[ingress.NamespaceManaged] = cache.Config{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", ingress.PublishedCertificates),
+	}
+	out[&corev1.Secret{}], out[&corev1.ConfigMap{}] = held, in(configMaps...)
 	out[&operatorv1.IngressController{}] = in(decide.Namespace)
 	for _, o := range []client.Object{
 		&appsv1.Deployment{}, &corev1.Service{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{},

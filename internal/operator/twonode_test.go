@@ -61,6 +61,9 @@ func TestTwoHostsAreSetUpStepByStep(t *testing.T) {
 	c.eventually(handover.SetupProgressing, "True Setup step 3 of 6 (setup) on cp-1")
 
 	t.Log("the operator is restarted while a step runs: that step is not repeated")
+	c.until(func() bool { // it is said before it is done
+		return c.admin.Get(t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: "two-node-setup"}, &batchv1.Job{}) == nil
+	}, func() string { return "the Job of the setup is not made" })
 	stop()
 	before := c.job("two-node-setup")
 	stop = c.operator()

@@ -134,7 +134,7 @@ func (r *Reconciler) publish(ctx context.Context, g *gathered) error {
 	const key = "ca-bundle.crt"
 	if g.trust == nil {
 		return client.IgnoreAlreadyExists(r.Client.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceManaged, Name: trustName}, Data: map[string]string{key: string(bundle)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: NamespaceManaged, Name: trustName}, Data: map[string]string{key: string(bundle)},
 		}))
 	}
 	if g.trust.Data[key] == string(bundle) {
@@ -146,7 +146,7 @@ func (r *Reconciler) publish(ctx context.Context, g *gathered) error {
 	}
 	after.Data[key] = string(bundle)
 	if err := r.Client.Patch(ctx, after, lockedMerge(g.trust)); err != nil {
-		return fmt.Errorf("write ConfigMap %s: %w", types.NamespacedName{Namespace: namespaceManaged, Name: trustName}, err)
+		return fmt.Errorf("write ConfigMap %s: %w", types.NamespacedName{Namespace: NamespaceManaged, Name: trustName}, err)
 	}
 	return nil
 }

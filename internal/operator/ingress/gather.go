@@ -41,6 +41,7 @@ type gathered struct {
 	namespaces []string
 	clientCA   string
 	gateways   bool
+	monitors   bool
 	observed   decide.Observed
 
 	// What there is, nil where there is none; whosever it is.
@@ -52,9 +53,10 @@ type gathered struct {
 	class               *networkingv1.IngressClass
 	classes             []networkingv1.IngressClass
 	gatewayClass        *unstructured.Unstructured
+	monitor             *unstructured.Unstructured
 	marker              *networkingv1.Ingress
 	authority, served   *corev1.Secret
-	given               *corev1.Secret
+	given, certs        *corev1.Secret
 	trust               *corev1.ConfigMap
 }
 
@@ -153,7 +155,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, g *gathered) error {
 		get(ctx, r.Client, router, &g.policy), get(ctx, r.Client, router, &g.marker),
 		get(ctx, r.Client, decide.InternalName(g.name), &g.internal), get(ctx, r.Client, decide.ConfigName(g.name), &g.configMap),
 		get(ctx, r.Client, decide.CertificateName(g.name), &g.served),
-		r.gatherClasses(ctx, g),
+		r.gatherClasses(ctx, g), r.gatherMonitor(ctx, g),
 	)
 	for _, o := range g.objects() {
 		if !decide.Owned(g.name, o.GetLabels()) && !g.kept(o) {
@@ -214,7 +216,8 @@ func (r *Reconciler) gatherInputs(ctx context.Context, g *gathered) error {
 	spec := &g.controller.Spec
 	err := errors.Join(
 		getFrom(ctx, r.Client, decide.Namespace, decide.AuthoritySecret, &g.authority),
-		getFrom(ctx, r.Client, namespaceManaged, trustName, &g.trust),
+		getFrom(ctx, r.Client, NamespaceManaged, trustName, &g.trust),
+		getFrom(ctx, r.Client, NamespaceManaged, PublishedCertificates, &g.certs),
 	)
 	if ref := spec.DefaultCertificate; ref != nil {
 		err = errors.Join(err, get(ctx, r.Client, ref.Name, &g.given))

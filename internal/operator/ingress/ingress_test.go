@@ -382,6 +382,7 @@ func TestTheOperatorMayDoNoMoreThanItHasTo(t *testing.T) {
 	for name, try := range map[string]error{
 		"read secrets of others":           own.List(t.Context(), &corev1.SecretList{}, client.InNamespace("kube-system")),
 		"read all secrets":                 own.List(t.Context(), &corev1.SecretList{}),
+		"read what others publish":         own.List(t.Context(), &corev1.SecretList{}, client.InNamespace(NamespaceManaged)),
 		"write to the site's own":          own.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: objectMeta("openshift-config", "x")}),
 		"delete an IngressController":      own.Delete(t.Context(), &operatorv1.IngressController{ObjectMeta: objectMeta(decide.Namespace, "default")}),
 		"delete a router's pod":            own.Delete(t.Context(), &corev1.Pod{ObjectMeta: objectMeta(decide.OperandNamespace, "x")}),

@@ -119,7 +119,7 @@ func (c *cluster) certificate(name string) *x509.Certificate {
 func (c *cluster) trust() *x509.CertPool {
 	c.t.Helper()
 	cm := &corev1.ConfigMap{}
-	c.get(namespaceManaged, trustName, cm)
+	c.get(NamespaceManaged, trustName, cm)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(cm.Data["ca-bundle.crt"])) {
 		c.t.Fatal("no authority is published")

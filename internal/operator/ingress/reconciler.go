@@ -43,6 +43,7 @@ type Reconciler struct {
 
 	// gateways is true where the cluster knows the Gateway API.
 	gateways bool
+	monitors monitors
 	// warned are the warnings that were given, each once.
 	warned map[string]bool
 }
@@ -96,7 +97,7 @@ func (r *Reconciler) keep(ctx context.Context, g *gathered) (time.Duration, erro
 		wrote = r.keepCertificates(ctx, g, work) // routers serve on while a later spec is refused
 	}
 	if d.Router != nil {
-		wrote = errors.Join(wrote, r.write(ctx, g, render.Render(d.Router, r.Plane)))
+		wrote = errors.Join(wrote, r.write(ctx, g, render.Render(d.Router, r.Plane)), r.publishCertificate(ctx, g))
 	}
 	// What could not be written does not keep the status from being true.
 	if err := errors.Join(wrote, r.setStatus(ctx, g.controller, d.Status)); err != nil {
@@ -134,6 +135,9 @@ func (r *Reconciler) remove(ctx context.Context, g *gathered) (time.Duration, er
 	d := decide.Delete(g.observed, len(g.rest()), r.Now())
 	switch {
 	case d.Done:
+		if err := r.unpublishCertificate(ctx, g); err != nil {
+			return 0, err
+		}
 		return 0, r.setFinalizer(ctx, g.controller, controllerutil.RemoveFinalizer)
 	case d.Deployment:
 		return d.Again, r.drop(ctx, g.deployment, client.PropagationPolicy("Background"))

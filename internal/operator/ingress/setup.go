@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"context"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
@@ -25,18 +26,19 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// Namespaces whose objects the manager's cache has to hold, by kind.
+// Namespaces whose objects the manager's cache has to hold, by kind. Of those
+// of NamespaceManaged it holds the Secret PublishedCertificates alone.
 var (
 	SecretNamespaces    = []string{decide.OperandNamespace, decide.Namespace}
-	ConfigMapNamespaces = []string{decide.OperandNamespace, namespaceConfig, namespaceManaged}
+	ConfigMapNamespaces = []string{decide.OperandNamespace, namespaceConfig, NamespaceManaged}
 )
 
 const (
 	// namespaceConfig is where people put authorities of clients.
 	namespaceConfig = "openshift-config"
-	// namespaceManaged is where the authority of default certificates is
-	// published.
-	namespaceManaged = "openshift-config-managed"
+	// NamespaceManaged is where the authority of default certificates is
+	// published, and what routers serve.
+	NamespaceManaged = "openshift-config-managed"
 )
 
 // SetUp has the manager call the reconciler whenever something changes that a
@@ -51,7 +53,7 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Watches(&configv1.Ingress{}, all).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: hostChanged})).
 		Watches(&corev1.Namespace{}, all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		Watches(&corev1.Secret{}, all, in(SecretNamespaces...)).
+		Watches(&corev1.Secret{}, all, in(append(slices.Clone(SecretNamespaces), NamespaceManaged)...)).
 		Watches(&corev1.ConfigMap{}, all, in(ConfigMapNamespaces...)).
 		Watches(&appsv1.Deployment{}, theirs).
 		Watches(&corev1.Service{}, theirs).

@@ -31,6 +31,7 @@ func (g *gathered) objects() []client.Object {
 	out = add(out, g.policy)
 	out = add(out, g.class)
 	out = add(out, g.gatewayClass)
+	out = add(out, g.monitor)
 	out = add(out, g.configMap)
 	out = add(out, g.served)
 	return add(out, g.deployment)
@@ -67,6 +68,7 @@ func (r *Reconciler) write(ctx context.Context, g *gathered, want render.Objects
 		ensure(ctx, r, g, g.policy, want.Policy, plain[networkingv1.NetworkPolicy]("spec.ingress.from", "spec.egress.to", "spec.egress.ports")),
 		ensure(ctx, r, g, g.class, r.defaultClass(g, want.Class), plain[networkingv1.IngressClass]()),
 		ensure(ctx, r, g, g.gatewayClass, want.GatewayClass, unstructuredOverlay),
+		r.keepMonitor(ctx, g, want.Monitor),
 		ensure(ctx, r, g, g.marker, want.Marker, plain[networkingv1.Ingress]("spec.tls", "spec.defaultBackend", "spec.rules.host")),
 		ensure(ctx, r, g, g.published, want.Published, decide.Service),
 		ensure(ctx, r, g, g.deployment, want.Deployment, plain[appsv1.Deployment](render.GoneFromDeployment...)),

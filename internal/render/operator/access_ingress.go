@@ -26,12 +26,17 @@ func ingressAccess() []Object {
 		rule("", read, "pods"),
 		rule("networking.k8s.io", keep, "ingresses", "networkpolicies"),
 		rule("policy", keep, "poddisruptionbudgets"),
+		rule("monitoring.coreos.com", []string{"create", "delete", "get", "patch"}, "servicemonitors"),
 	)...)
 	out = append(out, inNamespace("client-authorities", "openshift-config", name, rule("", read, "configmaps"))...)
 	trust := rule("", []string{"patch"}, "configmaps")
 	trust.ResourceNames = []string{"default-ingress-cert"}
+	// What routers serve is published under a name that other operators know.
+	served := rule("", append([]string{"patch"}, read...), "secrets")
+	served.ResourceNames = []string{"router-certs"}
 	return append(out, inNamespace("trust", "openshift-config-managed", name,
-		rule("", append([]string{"create"}, read...), "configmaps"), trust)...)
+		rule("", append([]string{"create"}, read...), "configmaps"), trust,
+		rule("", []string{"create"}, "secrets"), served)...)
 }
 
 func object(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Labels: labels()} }

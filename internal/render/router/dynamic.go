@@ -59,7 +59,7 @@ func routes(r *ingress.Router) map[string]route {
 	out := map[string]route{
 		"holdfast-alive":   stats(alivePath, "api@internal", named, alive),
 		"holdfast-ready":   stats(readyPath, "ping@internal", named),
-		"holdfast-metrics": stats("/metrics", "prometheus@internal"),
+		"holdfast-metrics": stats(metricsPath, "prometheus@internal"),
 	}
 	if markerLabels(r) != nil {
 		out["holdfast-started"] = stats(startedPath(r), "api@internal")

@@ -47,6 +47,8 @@ type Objects struct {
 	Policy              *networkingv1.NetworkPolicy
 	Class               *networkingv1.IngressClass
 	GatewayClass        *unstructured.Unstructured
+	// Monitor is a ServiceMonitor, for clusters that know the kind.
+	Monitor *unstructured.Unstructured
 	// Marker is an Ingress that no request reaches: a router that knows it has
 	// read the cluster.
 	Marker *networkingv1.Ingress
@@ -66,6 +68,7 @@ func Render(r *ingress.Router, plane DataPlane) Objects {
 		Policy:       policy(r),
 		Class:        class(r, plane),
 		GatewayClass: gatewayClass(r, plane),
+		Monitor:      monitor(r),
 		Marker:       marker(r),
 	}
 }

@@ -35,6 +35,8 @@ func (Traefik) Paths(r *ingress.Router) Paths {
 const (
 	alivePath = "/healthz"
 	readyPath = "/healthz/ready"
+	// metricsPath is where Prometheus asks.
+	metricsPath = "/metrics"
 )
 
 func startedPath(r *ingress.Router) string {
