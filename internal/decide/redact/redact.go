@@ -69,29 +69,80 @@ func core(encoding *base64.Encoding, s string, shift int) string {
 
 // shape is what a secret looks like, and what is put in its place.
 type shape struct {
+	// needs are words one of which is in each such text, in small letters: to look
+	// for them costs a fraction.
+	needs []string
 	looks *regexp.Regexp
 	put   string
 }
 
-const keyWords = `(?:password|passwd|passphrase|secret|token|credential|auth_pass|private-?_?key|client-key-data|certificate-?key|api-?key|dockerconfigjson|encryption-?key)`
+const keyWords = `(?i:password|passwd|passphrase|secret|token|credential|auth_pass|private-?_?key|client-key-data|certificate-?key|api-?key|dockerconfigjson|encryption-?key)`
 
+// keyNeeds are words one of which is in each of keyWords.
+var keyNeeds = []string{"passw", "passphrase", "secret", "token", "credential", "auth_pass", "key", "dockerconfigjson"}
+
+// blocks are what goes over several lines.
+var blocks = []shape{
+	{[]string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), Mark},
+	{[]string{"private key"}, regexp.MustCompile(`(?s)\A[A-Za-z0-9+/=\s]*-----END [A-Z ]*PRIVATE KEY-----`), Mark},
+	{[]string{`"value"`}, regexp.MustCompile(`("name"\s*:\s*"[^"]*` + keyWords + `[^"]*"\s*,\s*"value"\s*:\s*")(?:[^"\\]|\\.)*`), "${1}" + Mark},
+}
+
+// shapes are what is on one line.
 var shapes = []shape{
-	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), Mark},
-	{regexp.MustCompile(`(?s)\A[A-Za-z0-9+/=\s]*-----END [A-Z ]*PRIVATE KEY-----`), Mark},
-	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), Mark}, // a JSON web token
-	{regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), Mark},                             // a bootstrap token
-	{regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`), "${1}" + Mark},
-	{regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^\s/@:"']*:)[^\s/@"']+@`), "${1}" + Mark + "@"},
-	{regexp.MustCompile(`(?i)(<nvpair\b[^>]*\bname="[^"]*` + keyWords + `[^"]*"[^>]*\bvalue=")[^"]*`), "${1}" + Mark},
-	{regexp.MustCompile(`(?i)(<nvpair\b[^>]*\bvalue=")[^"]*("[^>]*\bname="[^"]*` + keyWords + `)`), "${1}" + Mark + "${2}"},
-	{regexp.MustCompile(`(?i)("name"\s*:\s*"[^"]*` + keyWords + `[^"]*"\s*,\s*"value"\s*:\s*")(?:[^"\\]|\\.)*`), "${1}" + Mark},
-	{regexp.MustCompile(`(?i)(\bauth_pass\s+|\bstats\s+auth\s+)\S+`), "${1}" + Mark},
-	{regexp.MustCompile(`("auth"\s*:\s*")[^"]*`), "${1}" + Mark},
-	{regexp.MustCompile(`(?i)(--?[a-z-]*` + keyWords + ` )['"]?[^\s'"-][^\s'"]*`), "${1}" + Mark},
+	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), Mark}, // a JSON web token
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`), "${1}" + Mark},
+	{[]string{"://"}, regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^\s/@:"']*:)[^\s/@"']+@`), "${1}" + Mark + "@"},
+	{[]string{"<nvpair"}, regexp.MustCompile(`(<nvpair\b[^>]*\bname="[^"]*` + keyWords + `[^"]*"[^>]*\bvalue=")[^"]*`), "${1}" + Mark},
+	{[]string{"<nvpair"}, regexp.MustCompile(`(<nvpair\b[^>]*\bvalue=")[^"]*("[^>]*\bname="[^"]*` + keyWords + `)`), "${1}" + Mark + "${2}"},
+	{[]string{"auth_pass", "stats"}, regexp.MustCompile(`(?i)(\bauth_pass\s+|\bstats\s+auth\s+)\S+`), "${1}" + Mark},
+	{[]string{`"auth"`}, regexp.MustCompile(`("auth"\s*:\s*")[^"]*`), "${1}" + Mark},
+	{keyNeeds, regexp.MustCompile(`(--?[A-Za-z-]*` + keyWords + ` )['"]?[^\s'"-][^\s'"]*`), "${1}" + Mark},
+}
+
+// bootstrap is a bootstrap token.
+var bootstrap = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+
+// tokenRun is the least run of letters and digits in a bootstrap token's secret.
+const tokenRun = 16
+
+// run reports whether a line has so many characters of a set in a row.
+func run(line string, least int, in func(byte) bool) bool {
+	n := 0
+	for i := range len(line) {
+		if !in(line[i]) {
+			n = 0
+			continue
+		}
+		if n++; n >= least {
+			return true
+		}
+	}
+	return false
+}
+
+func small(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }
+
+func encoded(b byte) bool {
+	return small(b) || b >= 'A' && b <= 'Z' || b == '+' || b == '/' || b == '-' || b == '_'
+}
+
+// lower is a text in small letters, byte by byte.
+func lower(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
+func hasAny(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // pair is a name that says secret, and its value.
-var pair = regexp.MustCompile(`(?i)([\w.-]*` + keyWords + `[\w.-]*)(\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s,;&"'}\]]+)`)
+var pair = regexp.MustCompile(`([\w.-]*` + keyWords + `[\w.-]*)(\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s,;&"'}\]]+)`)
 
 // harmless are names beside secrets: where one lies, how long it lasts, which
 // one it is.
@@ -103,6 +154,9 @@ var plain = regexp.MustCompile(`(?i)^\\?["']?(?:\d{0,6}(?:\.\d+)?(?:ms|s|m|h)?|t
 // blob is what may be base64 of something longer.
 var blob = regexp.MustCompile(`[A-Za-z0-9+/_-]{32,}={0,2}`)
 
+// blobRun is the least length of a blob.
+const blobRun = 32
+
 // deep is how often something may have been encoded.
 const deep = 3
 
@@ -113,14 +167,38 @@ func (r *Redactor) text(text string, depth int) string {
 	for _, s := range r.known {
 		text = strings.ReplaceAll(text, s, Mark)
 	}
+	if whole := lower(text); hasAny(whole, []string{"private key", `"value"`}) {
+		for _, s := range blocks {
+			if hasAny(whole, s.needs) {
+				text = s.looks.ReplaceAllString(text, s.put)
+			}
+		}
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(r.line(line, depth))
+	}
+	return out.String()
+}
+
+// line takes out what is on one line.
+func (r *Redactor) line(line string, depth int) string {
+	words := lower(line)
 	for _, s := range shapes {
-		text = s.looks.ReplaceAllString(text, s.put)
+		if hasAny(words, s.needs) {
+			line = s.looks.ReplaceAllString(line, s.put)
+		}
 	}
-	text = pair.ReplaceAllStringFunc(text, value)
-	if depth > 0 {
-		text = blob.ReplaceAllStringFunc(text, func(b string) string { return r.blob(b, depth-1) })
+	if run(line, tokenRun, small) {
+		line = bootstrap.ReplaceAllString(line, Mark)
 	}
-	return text
+	if hasAny(words, keyNeeds) {
+		line = pair.ReplaceAllStringFunc(line, value)
+	}
+	if depth > 0 && run(line, blobRun, encoded) {
+		line = blob.ReplaceAllStringFunc(line, func(b string) string { return r.blob(b, depth-1) })
+	}
+	return line
 }
 
 // value keeps a name and takes its value out, where that is one.
