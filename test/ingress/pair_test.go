@@ -255,13 +255,15 @@ var broken = []struct {
 
 func TestTheSecondPairChangesWhateverDiesInTheMiddle(t *testing.T) {
 	for _, b := range broken {
-		onPairs(t, "second pair of VIPs, "+b.name+" in the middle", 3, func(p *pairTrial) {
-			since := p.Now()
-			p.changeInTheMiddle("remove", removal, func(api int) bool { return api == 1 }, b.do)
-			p.gone(right)
-			p.changeInTheMiddle("add", mistyped.words(), func(api int) bool { return api == 2 }, b.do)
-			p.used(mistyped)
-			p.NothingFailed(b.name, since, b.first...)
+		t.Run(b.name, func(t *testing.T) {
+			onPairs(t, "second pair of VIPs, "+b.name+" in the middle", 3, func(p *pairTrial) {
+				since := p.Now()
+				p.changeInTheMiddle("remove", removal, func(api int) bool { return api == 1 }, b.do)
+				p.gone(right)
+				p.changeInTheMiddle("add", mistyped.words(), func(api int) bool { return api == 2 }, b.do)
+				p.used(mistyped)
+				p.NothingFailed(b.name, since, b.first...)
+			})
 		})
 	}
 }

@@ -144,22 +144,21 @@ func (c *Case) Loss(client string, from time.Time) load.Loss {
 }
 
 // Noticed notes and logs what every client noticed from a moment until now.
-// Figures get the name of what happened where there is one.
-func (c *Case) Noticed(what string, from time.Time) map[string]load.Loss {
+// Figures of what came after the event itself get the name of that.
+func (c *Case) Noticed(what string, from time.Time) {
 	c.Helper()
 	if what != "" {
 		what = ", " + what
 	}
-	out := map[string]load.Loss{}
 	for _, name := range c.Clients() {
 		loss := c.Loss(name, from)
-		out[name] = loss
 		c.Trial.Noticed(name, loss, false)
 		c.Trial.Took(name+", no answer"+what, loss.Gap)
-		c.Trial.Took(name+", last failure"+what, loss.Until)
+		if what == "" {
+			c.Trial.Took(name+", last failure", loss.Until)
+		}
 		c.Logf("%s%s: %s", name, what, loss)
 	}
-	return out
 }
 
 // NothingFailed checks that no request of these clients failed since a moment.

@@ -115,23 +115,26 @@ func TestKeepalivedOfTheHolderIsKilled(t *testing.T) {
 
 func TestAnAPIServerIsKilled(t *testing.T) {
 	for _, where := range []string{"on the VIP's holder", "beside the VIP's holder"} {
-		event(t, "API server killed "+where, usualRuns, func(tr *trial) {
-			host := tr.place(where)
-			since := tr.kill(host, apiServer)
-			tr.promise(lastFailure, refusedMost)
-			tr.calm(since, nil)
+		t.Run(where, func(t *testing.T) {
+			event(t, "API server killed "+where, usualRuns, func(tr *trial) {
+				since := tr.kill(tr.place(where), apiServer)
+				tr.promise(lastFailure, refusedMost)
+				tr.calm(since, nil)
+			})
 		})
 	}
 }
 
 func TestAnAPIServerHangs(t *testing.T) {
 	for _, where := range []string{"on the VIP's holder", "beside the VIP's holder"} {
-		event(t, "API server frozen "+where, usualRuns, func(tr *trial) {
-			host := tr.place(where)
-			tr.Inject(lab.Fault{Kind: lab.FaultProcessStop, Host: host, Process: apiServer})
-			since := tr.Now()
-			tr.promise(lastFailure, hangingMost)
-			tr.calm(since, func() { tr.Mend(host, lab.FaultProcessStop) })
+		t.Run(where, func(t *testing.T) {
+			event(t, "API server frozen "+where, usualRuns, func(tr *trial) {
+				host := tr.place(where)
+				since := time.Now()
+				tr.Inject(lab.Fault{Kind: lab.FaultProcessStop, Host: host, Process: apiServer})
+				tr.promise(lastFailure, hangingMost)
+				tr.calm(since, func() { tr.Mend(host, lab.FaultProcessStop) })
+			})
 		})
 	}
 }

@@ -28,7 +28,7 @@ var (
 	planes    = flag.Int("control-planes", 2, "control planes of a new lab: 2 or 3")
 	postDelay = flag.Duration("post-delay", 5*time.Second, "how long a host of a new lab tests itself")
 	repeat    = flag.Int("n", 0, "how often each event is repeated; 0 for its own number")
-	rate      = flag.Int("rate", load.DefaultRate, "requests a second through each virtual IP")
+	rate      = flag.Int("rate", load.DefaultRate, "requests a second, shared among the virtual IPs of a cluster")
 	deadline  = flag.Duration("deadline", load.DefaultDeadline, "how long each request may take")
 	output    = flag.String("output", "../../_output/vip", "where results and artefacts go")
 )
@@ -111,7 +111,7 @@ func (tr *trial) shape(vip netip.Addr) load.Shape {
 	return load.Shape{
 		URL: "https://" + netip.AddrPortFrom(vip, 6443).String() + "/version", Body: "gitVersion",
 		TLS:  &tls.Config{RootCAs: tr.Authorities(), MinVersion: tls.VersionTLS12},
-		Rate: *rate, Deadline: *deadline,
+		Rate: *rate / len(tr.vips), Deadline: *deadline,
 	}
 }
 

@@ -6,10 +6,12 @@ package load
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -186,6 +188,9 @@ func (l *Load) answer(ctx context.Context, kind Kind) (int, error) {
 	req.Body = io.NopCloser(strings.NewReader(""))
 	resp, err := l.clients[kind].Do(req)
 	if err != nil {
+		if request, ok := errors.AsType[*url.Error](err); ok {
+			err = request.Err // every request is for the same address
+		}
 		return 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
