@@ -15,7 +15,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
@@ -43,7 +45,8 @@ node's; what works is never replaced by what does not. Then the device on this
 host is written, and the Secret openshift-etcd/fencing-credentials-NODE. Without
 API the Secret follows later: the host remembers, a cluster that comes back does
 not take the old account from its Secret, and --push, or the next rotation, or
-the agent tells it.
+the agent tells it. Pacemaker forgets that the device had failed, so that a fence
+that waits for it is tried at once.
 
 Change the account at the BMC first; where the BMC knows two accounts nothing is
 unfenceable in between. The password is read from --password-file, or without
@@ -66,7 +69,7 @@ changed, or it failed; 2 wrong usage.`,
 			if err := needFencingRoot(); err != nil {
 				return err
 			}
-			r := rotation{rotateFlags: f, streams: streams, store: fence.NewStore(), cluster: f.cluster}
+			r := rotation{rotateFlags: f, streams: streams, store: fence.NewStore(), cluster: f.cluster, clear: clearFailures}
 			if f.push {
 				return r.pushAll(cmd.Context())
 			}
@@ -123,6 +126,8 @@ type rotation struct {
 	streams Streams
 	store   fence.Store
 	cluster func() (fence.Secrets, error)
+	// clear has Pacemaker forget that the device of a target had failed.
+	clear func(ctx context.Context, target string) error
 }
 
 // rotated is what a run prints for a program.
@@ -130,6 +135,20 @@ type rotated struct {
 	fence.Result
 	// Secret is written, or to follow and why.
 	Secret string `json:"secret"`
+	// Pacemaker is what it does about it.
+	Pacemaker string `json:"pacemaker"`
+}
+
+// clearTime bounds the order to Pacemaker, which may not run.
+const clearTime = 10 * time.Second
+
+// clearFailures has Pacemaker forget the failures of a target's device. It would
+// within a minute by itself; a host that waits for a fence need not wait for that.
+func clearFailures(ctx context.Context, target string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, clearTime, fmt.Errorf("no answer in %s", clearTime))
+	defer cancel()
+	_, err := host.Run(ctx, host.Command("crm_resource", "--cleanup", "--resource", twonode.DeviceOf(target)))
+	return err
 }
 
 func (r *rotation) run(ctx context.Context, target string) error {
@@ -145,11 +164,15 @@ func (r *rotation) run(ctx context.Context, target string) error {
 	if told != nil {
 		secret = "to follow: " + told.Error()
 	}
-	if r.output == "json" {
-		return printJSON(r.streams.Out, rotated{result, secret})
+	pacemaker := "tries the device at once"
+	if err := r.clear(ctx, target); err != nil {
+		pacemaker = "tries the device by itself, it could not be told: " + err.Error()
 	}
-	_, err = fmt.Fprintf(r.streams.Out, "%s: the BMC takes the account and is that of %s (identity %s)\ndevice: %s\nSecret: %s\n",
-		target, target, result.Report.Identity, wroteWord(result.Wrote), secret)
+	if r.output == "json" {
+		return printJSON(r.streams.Out, rotated{result, secret, pacemaker})
+	}
+	_, err = fmt.Fprintf(r.streams.Out, "%s: the BMC takes the account and is that of %s (identity %s)\ndevice: %s\nSecret: %s\nPacemaker: %s\n",
+		target, target, result.Report.Identity, wroteWord(result.Wrote), secret, pacemaker)
 	if err == nil && told != nil {
 		_, err = fmt.Fprintln(r.streams.Err, "fencing works with the new account; when the API is back run: holdfast fencing rotate --push")
 	}

@@ -150,6 +150,7 @@ func rotationOf(t *testing.T, in string, f rotateFlags) (*rotation, *bytes.Buffe
 			},
 		},
 		cluster: func() (fence.Secrets, error) { return nil, errors.New("connection refused") },
+		clear:   func(context.Context, string) error { return nil },
 	}
 	dev := state.FencingDevice{Target: "cp-1", Address: "https://10.99.0.111", Username: "admin", Password: "old words", UUID: uuid1}
 	data, err := json.Marshal(dev)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -94,11 +95,20 @@ func (c *confirmation) look(ctx context.Context) (confirm.Situation, error) {
 		return s, nil
 	}
 	if power, failed := c.host.power(ctx, r.Snapshot.Peer); failed != nil {
-		s.BMC.Problem = failed.Error()
+		s.BMC.Problem = bmcProblem(failed, r.Snapshot.Peer)
 	} else {
 		s.BMC.Power = state.Known(power)
 	}
 	return s, nil
+}
+
+// bmcProblem says why a BMC told nothing. One that refuses the account is alive:
+// a new account is better than a person's word, and needs no API.
+func bmcProblem(err error, peer string) string {
+	if redfish.ReasonOf(err) != redfish.Credentials {
+		return err.Error()
+	}
+	return err.Error() + "; if its password was changed: sudo holdfast fencing rotate " + peer + ", and no word may be needed"
 }
 
 // obtain gets the yes or the phrase, beforehand or from a person at a terminal.

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// secrets is the cluster's part; put may fail or hang.
+type secrets struct {
+	has map[string][]byte
+	put func(context.Context) error
+}
+
+func (s *secrets) PutSecret(ctx context.Context, _, _ string, data map[string][]byte) error {
+	if err := s.put(ctx); err != nil {
+		return err
+	}
+	s.has = data
+	return nil
+}
+
+// TestAPasswordChangedBehindTheClustersBackIsMendedWithTheAPIDown goes all the
+// way: the BMC takes only the new password, the Secret has the old one, and no
+// API answers until later.
+func TestAPasswordChangedBehindTheClustersBackIsMendedWithTheAPIDown(t *testing.T) {
+	r, out := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-"})
+	old, err := r.store.Read("cp-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.Test(t.Context(), old).Err(); err == nil {
+		t.Fatal("the password was not changed")
+	}
+	var cleared []string
+	r.clear = func(_ context.Context, target string) error {
+		if dev, err := r.store.Read(target); err != nil || dev.Password != "new words" {
+			t.Errorf("Pacemaker tries the device before it is the new one: %v", err)
+		}
+		cleared = append(cleared, target)
+		return nil
+	}
+	if err := r.run(t.Context(), "cp-1"); err != nil {
+		t.Fatal(err)
+	}
+	dev, err := r.store.Read("cp-1")
+	if err != nil || r.store.Test(t.Context(), dev).Err() != nil || len(cleared) != 1 || cleared[0] != "cp-1" {
+		t.Errorf("fencing does not work with the new account: %v, cleared %q", err, cleared)
+	}
+	if !strings.Contains(out.String(), "holdfast fencing rotate --push") || !strings.Contains(out.String(), "Pacemaker: tries the device at once") {
+		t.Errorf("it said %s", out)
+	}
+	// The cluster is back and hands out the old account of its Secret: refused by
+	// the BMC, and not in the way of the one that works.
+	results, err := r.store.Write(t.Context(), []state.FencingDevice{old})
+	if err != nil || !results[0].Kept {
+		t.Errorf("%+v, %v", results, err)
+	}
+	cloud := &secrets{put: func(context.Context) error { return nil }}
+	r.cluster = func() (fence.Secrets, error) { return cloud, nil }
+	if err := r.pushAll(t.Context()); err != nil || string(cloud.has["password"]) != "new words" || r.store.IsPending("cp-1") {
+		t.Errorf("%v, %s", err, cloud.has["password"])
+	}
+	if strings.Contains(out.String(), "words") {
+		t.Errorf("it said a password: %s", out)
+	}
+}
+
+func TestARotationThatIsCutOffWhileTheAPIHangsHasWrittenTheDeviceAndRemembers(t *testing.T) {
+	r, out := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-", output: "json"})
+	ctx, stop := context.WithCancel(t.Context())
+	cloud := &secrets{put: func(ctx context.Context) error {
+		stop() // a person presses Ctrl-C
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	r.cluster = func() (fence.Secrets, error) { return cloud, nil }
+	if err := r.run(ctx, "cp-1"); err != nil {
+		t.Fatal(err)
+	}
+	var said rotated
+	line, _, _ := strings.Cut(out.String(), "\n}")
+	if err := json.Unmarshal([]byte(line+"\n}"), &said); err != nil || !said.Wrote || !strings.HasPrefix(said.Secret, "to follow: context canceled") {
+		t.Errorf("%+v, %v, %s", said, err, out)
+	}
+	if dev, err := r.store.Read("cp-1"); err != nil || dev.Password != "new words" || !r.store.IsPending("cp-1") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestARotationSucceedsWherePacemakerCannotBeTold(t *testing.T) {
+	r, out := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-"})
+	r.clear = func(context.Context, string) error { return errors.New("crm_resource is not there") }
+	if err := r.run(t.Context(), "cp-1"); err != nil || !strings.Contains(out.String(), "by itself, it could not be told: crm_resource is not there") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestPacemakerIsNotToldOfARotationThatChangedNothing(t *testing.T) {
+	r, _ := rotationOf(t, "bad words\n", rotateFlags{passwordFile: "-"})
+	r.clear = func(context.Context, string) error {
+		t.Error("it was told")
+		return nil
+	}
+	if err := r.run(t.Context(), "cp-1"); err == nil {
+		t.Error("a password that the BMC refuses was taken")
+	}
+}
+
+// TestARotationThatCannotRememberChangesNothing: without the marker the old
+// account of the Secret could replace the only one that works.
+func TestARotationThatCannotRememberChangesNothing(t *testing.T) {
+	r, _ := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-"})
+	if err := os.WriteFile(r.store.Pending, nil, 0o600); err != nil { // where its folder should be
+		t.Fatal(err)
+	}
+	if err := r.run(t.Context(), "cp-1"); err == nil {
+		t.Error("it said nothing")
+	}
+	if dev, err := r.store.Read("cp-1"); err != nil || dev.Password != "old words" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAPushWithTheAPIStillDownFailsAndForgetsNothing(t *testing.T) {
+	r, out := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-"})
+	if err := r.run(t.Context(), "cp-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.pushAll(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") || !r.store.IsPending("cp-1") {
+		t.Errorf("%v", err)
+	}
+	out.Reset()
+	if err := os.Remove(filepath.Join(r.store.Pending, "cp-1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.pushAll(t.Context()); err != nil || out.String() != "Secrets written: -\n" {
+		t.Errorf("with nothing to follow no API is asked: %v, %q", err, out)
+	}
+}
+
+func TestAConfirmationNamesTheRotationWhereTheBMCRefusesTheAccount(t *testing.T) {
+	refused := &redfish.Error{Op: "read power", Host: "10.99.0.2", Reason: redfish.Credentials, Detail: "it answers 401"}
+	s := lone(was(state.EtcdSole))
+	h := s.host()
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{{refused, true}, {errors.New("no answer within 10s"), false}} {
+		h.power = func(context.Context, string) (string, error) { return "", c.err }
+		got, err := (&confirmation{host: h}).look(t.Context())
+		if err != nil || !strings.Contains(got.BMC.Problem, c.err.Error()) {
+			t.Errorf("%+v, %v", got.BMC, err)
+		}
+		if strings.Contains(got.BMC.Problem, "sudo holdfast fencing rotate cp-2") != c.want {
+			t.Errorf("%v: %s", c.err, got.BMC.Problem)
+		}
+	}
+}
