@@ -85,18 +85,25 @@ func (p *place) through(g *gathering.Gatherer, kubeconfig string) error {
 	return nil
 }
 
-// ownAPI is the API server of this host.
-const ownAPI = "https://127.0.0.1:6443"
+const (
+	// ownAPI is the API server of this host.
+	ownAPI = "https://127.0.0.1:6443"
+	// kubeletKubeconfig sees hosts and virtual IPs, and is there on workers too.
+	kubeletKubeconfig = "/etc/kubernetes/kubelet.conf"
+)
 
 // here is what a control plane tells, and the API through its own address and
 // through that of this very host: the way to it may be what is broken. Who may
 // not read the kubeconfig has the daemons alone, as far as they tell.
 func (p *place) here(g *gathering.Gatherer, h *gathering.Host) error {
 	g.Sources = append(g.Sources, h)
-	for _, server := range []string{"", ownAPI} {
-		api, err := gathering.OpenKubeconfig(filepath.Join(h.Root, adminKubeconfig), server)
+	for _, access := range []struct{ path, server string }{{adminKubeconfig, ""}, {adminKubeconfig, ownAPI}, {kubeletKubeconfig, ""}} {
+		if access.path == kubeletKubeconfig && len(g.Sources) > 1 {
+			continue // only a worker has no better one
+		}
+		api, err := gathering.OpenKubeconfig(filepath.Join(h.Root, access.path), access.server)
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-			return nil
+			continue
 		}
 		if err != nil {
 			return err

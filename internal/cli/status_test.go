@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	gathering "github.com/holdfast/holdfast/internal/status"
 )
 
 func statusLine(t *testing.T, args ...string) (code int, out, errs string) {
@@ -66,6 +67,25 @@ func TestAllMistakesOfTheCommandLineAreSaidAtOnce(t *testing.T) {
 	}
 	if code, _, errs := statusLine(t, "-o", "xml"); code != ExitUsage || !strings.Contains(errs, "text, wide, json or yaml") {
 		t.Errorf("%d %q", code, errs)
+	}
+}
+
+func TestOnAHostItsDaemonsAndBothWaysToTheAPIAreAsked(t *testing.T) {
+	root := t.TempDir()
+	h := &gathering.Host{Root: root, Name: "cp-1", Now: time.Now}
+	for name, want := range map[string]int{"": 1, kubeletKubeconfig: 2, adminKubeconfig: 3} {
+		if name != "" {
+			must(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
+			data, err := os.ReadFile(noAPI(t))
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(root, name), data, 0o600))
+		}
+		g := &gathering.Gatherer{}
+		must(t, new(place).here(g, h))
+		if len(g.Sources) != want {
+			t.Errorf("with %q: %d sources, want %d", name, len(g.Sources), want)
+		}
+		must(t, os.RemoveAll(filepath.Join(root, "etc")))
 	}
 }
 
@@ -123,5 +143,12 @@ func TestATerminalIsRedrawnAndLeftAsItWas(t *testing.T) {
 	_, after, left := strings.Cut(text, leaveScreen)
 	if !left || !strings.HasPrefix(after, "x: degraded") {
 		t.Errorf("what stays is %q", after)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

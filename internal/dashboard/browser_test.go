@@ -186,7 +186,7 @@ func TestThePageNeedsNoScript(t *testing.T) {
 		page.ServeHTTP(unframed{w}, r)
 	}))
 	t.Cleanup(server.Close)
-	img, complaints := picture(t, server.URL+"/frame", "no-script", "--window-size=1200,1000")
+	img, complaints := picture(t, server.URL+"/frame", "no-script", "--window-size=1200,1000", "--virtual-time-budget=4000")
 	for _, want := range []string{"Blocked script execution", "Refused to execute the redirect"} {
 		if !strings.Contains(complaints, want) {
 			t.Errorf("%q is missing in %q", want, complaints)

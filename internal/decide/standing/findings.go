@@ -238,13 +238,17 @@ func (d describer) ofOperators() []Finding {
 // ofSources are places that did not answer, and reports that are old.
 func (d describer) ofSources() []Finding {
 	var out []Finding
+	said := false
 	for _, s := range d.Sources {
 		if s.Failed == "" {
 			continue
 		}
 		switch s.Kind {
 		case FromAPI:
-			out = append(out, d.noAPI(s))
+			if !said || d.answers() { // by several ways it is silent once
+				out = append(out, d.noAPI(s))
+			}
+			said = true
 		case FromHost, FromLab:
 			out = append(out, Finding{Level: Note, What: s.Name + " told nothing: " + s.Failed, Means: "What only it knows is missing above.", Type: "sudo holdfast status", On: s.Name})
 		}
