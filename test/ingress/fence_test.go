@@ -53,8 +53,8 @@ func TestOneOfTwoHostsIsFenced(t *testing.T) {
 		tr.Steady("before")
 		p := tr.follow()
 		defer p.available(tr)
+		since := time.Now() // the lab answers when it is done
 		tr.Inject(lab.Fault{Kind: lab.FaultPowerCut, Host: lost})
-		since := tr.Now()
 		tr.ingressIsOn(survivor)
 		tr.Steady("by the survivor")
 		tr.Noticed("", since)

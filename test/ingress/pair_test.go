@@ -307,7 +307,7 @@ func (p *pairTrial) killAgents() func() {
 }
 
 // stopAPI freezes all API servers, and leaves them so while people ask the
-// ingress VIP a thousand times: that needs no API.
+// ingress VIP for five seconds: that needs no API.
 func (p *pairTrial) stopAPI() func() {
 	p.Helper()
 	for _, h := range p.ControlPlanes() {
@@ -316,7 +316,7 @@ func (p *pairTrial) stopAPI() func() {
 	down := time.Now()
 	return func() {
 		p.Helper()
-		p.Eventually(time.Minute, "people are answered without an API", func() error { return p.Quiet(firstIngress, down, 1000) })
+		p.Eventually(time.Minute, "people are answered without an API", func() error { return p.Quiet(firstIngress, down, 5**rate) })
 		for _, h := range p.ControlPlanes() {
 			p.Mend(h, lab.FaultProcessStop)
 		}
