@@ -22,9 +22,10 @@ import (
 const (
 	// Dir is where a host keeps its reports, one file each.
 	Dir = "/var/lib/holdfast/incidents"
-	// Namespace and Label are where the ConfigMaps of the hosts are.
+	// Namespace is where the ConfigMaps of the hosts are.
 	Namespace = "kube-system"
-	Label     = "holdfast.io/incidents"
+	// Label is on each of them, and names its host.
+	Label = "holdfast.io/incidents"
 )
 
 // Kept is how many reports a host keeps, published how many of them, and of how

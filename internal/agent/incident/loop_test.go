@@ -92,29 +92,41 @@ func (a asHost) Places(context.Context) ([]decide.Pod, error) { return a.pods, n
 
 // machine is a host of the test: its files, its journal, its clock.
 type machine struct {
-	t     *testing.T
-	name  string
-	dir   string
-	api   *fakeAPI
-	now   time.Time
-	boot  string
-	start time.Time
-	lines []decide.Line
+	t      *testing.T
+	name   string
+	dir    string
+	api    *fakeAPI
+	now    time.Time
+	kernel string    // the name of its boot
+	origin time.Time // when the kernel's clock began
+	start  time.Time // when the host's boot did
+	lines  []decide.Line
+	// container is a host that shares a kernel.
+	container bool
 }
 
 func newMachine(t *testing.T, name string, api *fakeAPI) *machine {
-	return &machine{t: t, name: name, dir: t.TempDir(), api: api, boot: name + "-1", start: began.Add(-time.Hour), now: began}
+	return &machine{t: t, name: name, dir: t.TempDir(), api: api, kernel: "0123abcd" + name[3:], origin: began.Add(-time.Hour), start: began.Add(-time.Hour + time.Second), now: began}
 }
 
 // logs adds a line to the journal of podman-etcd, at a second.
 func (m *machine) logs(second float64, format string, args ...any) {
 	at := began.Add(time.Duration(second * float64(time.Second)))
-	m.lines = append(m.lines, decide.Line{Unit: "podman-etcd.service", Message: fmt.Sprintf(format, args...), Boot: m.boot, At: at, Up: at.Sub(m.start)})
+	m.lines = append(m.lines, decide.Line{Unit: "podman-etcd.service", Message: fmt.Sprintf(format, args...), Boot: m.kernel, At: at, Up: at.Sub(m.origin)})
 }
 
+// boots begins another boot: of a kernel of its own, or of one that goes on, as
+// below a container.
 func (m *machine) boots(second float64) {
 	m.start = began.Add(time.Duration(second * float64(time.Second)))
-	m.boot += "x"
+	if !m.container {
+		m.kernel, m.origin = m.kernel+"f", m.start.Add(-10*time.Millisecond)
+	}
+}
+
+// id is what observe.Boot calls the boot.
+func (m *machine) id() string {
+	return fmt.Sprintf("%s-%s-%d", m.kernel[:4], m.kernel[4:], m.start.Sub(m.origin)/tick)
 }
 
 func (m *machine) loop(b *budget) *Loop {
@@ -132,7 +144,7 @@ func (m *machine) loop(b *budget) *Loop {
 	}
 	file := func(name string) string { return filepath.Join(m.dir, name) }
 	l.sources = sources{
-		boot: func() (string, time.Duration, error) { return m.boot, m.now.Sub(m.start), nil },
+		boot: func() (string, time.Duration, error) { return m.id(), m.now.Sub(m.origin), nil },
 		now:  func() time.Time { return m.now },
 		journal: func(_ context.Context, cursor string) ([]decide.Line, string, error) {
 			read := 0
@@ -219,8 +231,15 @@ func returns(a, b *machine) {
 }
 
 func TestATakeOverAndAReturnAreOneReportOnBothHostsAndOneEvent(t *testing.T) {
+	for _, container := range []bool{false, true} {
+		t.Run(fmt.Sprintf("container %t", container), func(t *testing.T) { takeOverAndReturn(t, container) })
+	}
+}
+
+func takeOverAndReturn(t *testing.T, container bool) {
 	api := newAPI()
 	a, b := pairOf(t, api)
+	a.container, b.container = container, container
 	must(t, a.run(-10, nil), b.run(-10, nil))
 	loses(t, a)
 	must(t, a.run(4, nil))
@@ -375,7 +394,7 @@ func TestPodsThatMovedAreNotedOnce(t *testing.T) {
 	loses(t, a)
 	at := began.Add(3600 * time.Millisecond)
 	a.lines = append(a.lines, decide.Line{
-		Unit: "holdfast-agent.service", Message: "taint node.kubernetes.io/out-of-service of node cp-2: add, the host was fenced", Boot: a.boot, At: at, Up: at.Sub(a.start),
+		Unit: "holdfast-agent.service", Message: "taint node.kubernetes.io/out-of-service of node cp-2: add, the host was fenced", Boot: a.kernel, At: at, Up: at.Sub(a.origin),
 	})
 	api.pods = []decide.Pod{{Node: "cp-2", Created: began.Add(-time.Hour)}, {Node: "cp-2", Bound: true}}
 	must(t, a.run(5, nil))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/host"
@@ -37,8 +38,8 @@ func (m memory) same(other memory) bool {
 
 // last is the last record of a kind in a boot, and whether there is one.
 func (m memory) last(kind decide.Kind, boot string) (decide.Record, bool) {
-	for i := len(m.Records) - 1; i >= 0; i-- {
-		if r := m.Records[i]; r.Kind == kind && (boot == "" || r.Boot == boot) {
+	for _, r := range slices.Backward(m.Records) {
+		if r.Kind == kind && (boot == "" || r.Boot == boot) {
 			return r, true
 		}
 	}

@@ -71,7 +71,8 @@ func (s sources) gather(ctx context.Context, self string, m memory) (memory, err
 	if err != nil {
 		return m, err
 	}
-	now := decide.Record{Host: self, Boot: plainBoot(id), Up: up, At: s.now().UTC()}
+	_, boot, _ := bootOf(id)
+	now := decide.Record{Host: self, Boot: boot, Up: up, At: s.now().UTC()}
 	next := memory{Cursor: m.Cursor, Told: m.Told, Records: slices.Clone(m.Records)}
 	var errs []error
 	for _, read := range []func(context.Context, decide.Record, *memory) error{s.addBoot, s.addJournal, s.addRecord, s.addFences, s.addWords, s.addNetwork} {
@@ -94,16 +95,57 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:maxWords], "") + " ..."
 }
 
-// plainBoot is a boot's name as the journal writes it.
+// plainBoot is the kernel's name of a boot as the journal writes it.
 func plainBoot(id string) string { return strings.ReplaceAll(strings.TrimSpace(id), "-", "") }
+
+// tick is the unit in which the kernel tells when a process started.
+const tick = 10 * time.Millisecond
+
+// bootOf splits the name of a boot: hosts may share a kernel, as containers do,
+// and each of their boots begins with a new first process.
+func bootOf(id string) (kernel, whole string, began time.Duration) {
+	kernel, started, found := cutLast(strings.TrimSpace(id), "-")
+	n, err := strconv.ParseInt(started, 10, 64)
+	if !found || err != nil {
+		return plainBoot(id), plainBoot(id), 0
+	}
+	kernel = plainBoot(kernel)
+	return kernel, kernel + "-" + started, time.Duration(n) * tick
+}
+
+func cutLast(text, at string) (before, after string, found bool) {
+	i := strings.LastIndex(text, at)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(at):], true
+}
+
+// bootAt is the boot of the host in which something was noted, by the kernel's
+// name and its clock: the last that is known to have begun before.
+func bootAt(m memory, kernel string, up time.Duration) string {
+	found, latest := kernel, time.Duration(-1)
+	for _, r := range m.Records {
+		if r.Kind == decide.Booted && strings.HasPrefix(r.Boot, kernel+"-") && r.Up <= up && r.Up > latest {
+			found, latest = r.Boot, r.Up
+		}
+	}
+	return found
+}
 
 // addBoot notes, once a boot, when it began.
 func (s sources) addBoot(_ context.Context, now decide.Record, m *memory) error {
 	if _, known := m.last(decide.Booted, now.Boot); known {
 		return nil
 	}
+	id, _, err := s.boot()
+	if err != nil {
+		return err
+	}
+	_, _, up := bootOf(id)
 	began := now
-	began.Kind, began.Up, began.At, began.From = decide.Booted, time.Millisecond, now.At.Add(-now.Up), "the kernel"
+	began.Kind, began.Up, began.From = decide.Booted, max(up, time.Millisecond), "the kernel"
+	began.At = now.At.Add(began.Up - now.Up)
 	m.Records = append(m.Records, began)
 	return nil
 }
@@ -121,6 +163,7 @@ func (s sources) addJournal(ctx context.Context, now decide.Record, m *memory) e
 		}
 	}
 	for _, l := range lines {
+		l.Boot = bootAt(*m, l.Boot, l.Up)
 		if r, ok := decide.FromJournal(now.Host, l); ok {
 			m.Records = append(m.Records, r)
 		}
@@ -192,8 +235,9 @@ func (s sources) addWords(_ context.Context, now decide.Record, m *memory) error
 		if json.Unmarshal(line, &w) != nil || w.Time.IsZero() {
 			continue // a line that a power cut left unfinished
 		}
+		_, boot, _ := bootOf(w.Boot)
 		m.Records = append(m.Records, decide.Record{
-			Host: now.Host, Boot: plainBoot(w.Boot), Up: w.At, At: w.Time.UTC(), Kind: decide.Confirmed, Target: w.Peer, Who: w.Who, Why: w.Why,
+			Host: now.Host, Boot: boot, Up: w.At, At: w.Time.UTC(), Kind: decide.Confirmed, Target: w.Peer, Who: w.Who, Why: w.Why,
 			OK: w.Force, From: "record of confirmations",
 		})
 	}

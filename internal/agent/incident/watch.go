@@ -36,7 +36,10 @@ func watch(ctx context.Context, wake func()) {
 		case <-ctx.Done():
 			return
 		case <-retry.C:
-		case <-w.Errors:
+		case _, open := <-w.Errors:
+			if !open {
+				return
+			}
 		case e, open := <-w.Events:
 			if !open {
 				return

@@ -22,6 +22,7 @@ type clocks struct {
 	// base is when each boot began by its host's clock as that last was, at
 	// latest; moved is by how much the clock was set since then.
 	base   map[boot]time.Time
+	first  map[boot]time.Time // when something was first noted in it
 	latest map[boot]time.Duration
 	moved  map[boot]time.Duration
 	// ahead is how far the clock of a host is before the reference in a boot;
@@ -35,7 +36,7 @@ type clocks struct {
 // read looks at all records. The reference is the first host by name.
 func read(records []Record) *clocks {
 	c := &clocks{
-		base: map[boot]time.Time{}, latest: map[boot]time.Duration{}, moved: map[boot]time.Duration{},
+		base: map[boot]time.Time{}, first: map[boot]time.Time{}, latest: map[boot]time.Duration{}, moved: map[boot]time.Duration{},
 		ahead: map[boot]time.Duration{}, least: map[boot]bool{}, compared: map[string]bool{},
 	}
 	for _, r := range records {
@@ -50,8 +51,13 @@ func read(records []Record) *clocks {
 		}
 	}
 	for _, r := range records {
-		if b := (boot{r.Host, r.Boot}); r.Up > 0 {
-			c.moved[b] = max(c.moved[b], c.base[b].Sub(r.At.Add(-r.Up)).Abs())
+		b := boot{r.Host, r.Boot}
+		if r.Up == 0 {
+			continue
+		}
+		c.moved[b] = max(c.moved[b], c.base[b].Sub(r.At.Add(-r.Up)).Abs())
+		if first, known := c.first[b]; !known || c.own(r).Before(first) {
+			c.first[b] = c.own(r)
 		}
 	}
 	c.compare(records)
@@ -115,7 +121,7 @@ const long = time.Hour
 // begins reports whether a host had been up before a boot.
 func (c *clocks) begins(records []Record, b boot) bool {
 	return slices.ContainsFunc(records, func(r Record) bool {
-		return r.Host == b.host && r.Boot != "" && r.Boot != b.id && c.own(r).Before(c.base[b])
+		return r.Host == b.host && r.Boot != "" && r.Boot != b.id && c.own(r).Before(c.first[b])
 	})
 }
 
@@ -123,13 +129,13 @@ func (c *clocks) begins(records []Record, b boot) bool {
 // known of its boot next to that.
 func (c *clocks) guess() {
 	met := sortedBoots(c.ahead)
-	for _, b := range sortedBoots(c.base) {
+	for _, b := range sortedBoots(c.first) {
 		if slices.Contains(met, b) || b.host == c.reference {
 			continue
 		}
 		best := time.Duration(-1)
 		for _, other := range met {
-			if d := c.base[other].Sub(c.base[b]).Abs(); other.host == b.host && (best < 0 || d < best) {
+			if d := c.first[other].Sub(c.first[b]).Abs(); other.host == b.host && (best < 0 || d < best) {
 				best, c.ahead[b] = d, c.ahead[other]
 			}
 		}
@@ -163,8 +169,8 @@ func (c *clocks) at(r Record) time.Time {
 // boots is the boot of a host in which a time by its clock lies.
 func (c *clocks) boots(r Record) boot {
 	found := boot{r.Host, ""}
-	for b, began := range c.base {
-		if b.host == r.Host && !began.After(r.At) && (found.id == "" || began.After(c.base[found])) {
+	for _, b := range sortedBoots(c.first) {
+		if b.host == r.Host && !c.first[b].After(r.At) && (found.id == "" || c.first[b].After(c.first[found])) {
 			found = b
 		}
 	}

@@ -93,12 +93,15 @@ func titles(list []Incident) []string {
 
 func TestEveryPhaseHasItsTime(t *testing.T) {
 	f := Assemble(named(t, "a host loses its power and comes back"))[0].Failures[0]
-	for phase, want := range map[Phase]float64{
-		PhaseLost: 0, PhaseFenced: 1.3, PhaseDecided: 1.4, PhaseEtcd: 1.5, PhaseAPI: 2.2, PhaseVIP: 0.1, PhasePods: 7.7, PhaseBack: 25.2, PhaseVoters: 28.9,
+	for _, c := range []struct {
+		phase Phase
+		want  float64
+	}{
+		{PhaseLost, 0}, {PhaseFenced, 1.3}, {PhaseDecided, 1.4}, {PhaseEtcd, 1.5}, {PhaseAPI, 2.2}, {PhaseVIP, 0.1}, {PhasePods, 7.7}, {PhaseBack, 25.2}, {PhaseVoters, 28.9},
 	} {
-		m := f.Moment(phase)
-		if d := m.After - time.Duration(want*float64(time.Second)); m.At.IsZero() || d.Abs() > 10*time.Millisecond {
-			t.Errorf("%s: %v after the failure, want %vs (%s)", phase, m.After, want, m.Words)
+		m := f.Moment(c.phase)
+		if d := m.After - time.Duration(c.want*float64(time.Second)); m.At.IsZero() || d.Abs() > 10*time.Millisecond {
+			t.Errorf("%s: %v after the failure, want %vs (%s)", c.phase, m.After, c.want, m.Words)
 		}
 	}
 }

@@ -39,8 +39,8 @@ const (
 // Record is one thing that a host noted.
 type Record struct {
 	Host string `json:"host"`
-	// Boot names the boot in which it was noted, Up is the time since then; both
-	// are empty where only the clock was noted.
+	// Boot names the boot in which it was noted, Up is the time by a clock that
+	// only goes forward in it; both are empty where only the clock was noted.
 	Boot string        `json:"boot,omitempty"`
 	Up   time.Duration `json:"up,omitempty"`
 	// At is the time by the clock of the host.
