@@ -71,7 +71,10 @@ func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) 
 		agent := controlplane.New(controlplane.Options{Site: s, Log: log, Now: time.Now})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
-		group.Go(func() error { return newDoctorPublisher(log).run(ctx) })
+		group.Go(func() error {
+			_ = newDoctorPublisher(log).run(ctx) // it ends with the context, which is no failure of the agent
+			return nil
+		})
 	}
 	if s.Role.ControlPlane() && s.Topology().Fencing {
 		group.Go(func() error { status.Run(ctx); return nil })
