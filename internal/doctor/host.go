@@ -12,9 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -42,6 +44,7 @@ type Eyes struct {
 	Resolve func(context.Context, string) ([]string, error)
 	Get     func(ctx context.Context, url string) ([]byte, error)
 	Kernel  func() (synchronised bool, err error)
+	BMC     func(context.Context, config.BMCAddress) (redfish.Shown, error)
 }
 
 // This is the host that the process runs on.
@@ -52,7 +55,7 @@ func This(site state.Fact[Site], disk bool) Eyes {
 		Run:     host.Run,
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
 		Resolve: net.DefaultResolver.LookupHost,
-		Get:     get, Kernel: kernelClock,
+		Get:     get, Kernel: kernelClock, BMC: shownBy,
 	}
 }
 

@@ -22,9 +22,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -189,6 +191,12 @@ func (f *fakeHost) eyes() Eyes {
 			}
 			return nil, errors.New("connection refused")
 		},
+		BMC: func(_ context.Context, at config.BMCAddress) (redfish.Shown, error) {
+			if at.Host != "10.99.0.2" {
+				return redfish.Shown{}, errors.New("no answer")
+			}
+			return redfish.Shown{Ends: now.Add(time.Hour), Clock: now.Add(time.Minute), Asked: now, Answered: now.Add(time.Second)}, nil
+		},
 	}
 }
 
@@ -208,6 +216,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 		}),
 		BMCs: state.Known([]decide.BMC{{
 			Target: "cp-2", Address: "10.99.0.2", Delay: 20 * time.Second, Verified: true, Interface: "bmc0", Switches: []string{"sw-a"},
+			Shows:  state.Known(decide.Shown{Ends: now.Add(time.Hour), Offset: state.Known(decide.Offset{Low: 59 * time.Second, High: 61 * time.Second})}),
 			Proven: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), Slowest: 3001 * time.Millisecond,
 		}}),
 		Etcd: state.Known(decide.Etcd{Size: 20 << 20, InUse: 10 << 20, Quota: 2 << 30, FsyncP99: 3 * time.Millisecond, Writes: 1000}),
@@ -277,6 +286,21 @@ func TestWhatCannotBeReadIsUnknownAndSaysWhy(t *testing.T) {
 		if !strings.Contains(strings.Join(h.Trouble, "\n"), want) {
 			t.Errorf("%q is not in %q", want, h.Trouble)
 		}
+	}
+}
+
+func TestTheTroubleWithABMCDoesNotSayWhereItIs(t *testing.T) {
+	f := newFakeHost(t)
+	e := f.eyes()
+	e.BMC = func(context.Context, config.BMCAddress) (redfish.Shown, error) {
+		return redfish.Shown{}, &redfish.Error{Op: "look", Host: "https://10.99.0.2", Reason: redfish.Unreachable}
+	}
+	h := e.Host(t.Context())
+	if text := strings.Join(h.Trouble, "\n"); !strings.Contains(text, "BMC of cp-2: unreachable") || strings.Contains(text, "10.99") {
+		t.Errorf("%s", text)
+	}
+	if h.BMCs.Value[0].Shows.Known || h.BMCs.Value[0].Address == "" {
+		t.Errorf("the rest of it is known: %+v", h.BMCs)
 	}
 }
 

@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -176,7 +178,7 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 		if err != nil {
 			return nil, err
 		}
-		b := decide.BMC{Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != ""}
+		b := decide.BMC{Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != "", Pinned: dev.Fingerprint != ""}
 		l.tried(&b, history)
 		l.way(ctx, &b, dev.Address, switches)
 		out = append(out, b)
@@ -217,6 +219,7 @@ func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches 
 		return
 	}
 	b.Address = at.Unmap().String()
+	b.Shows = l.shown(ctx, parsed, b.Target)
 	if r, ok := route(l.network.Routes, at.Unmap()); ok {
 		b.Interface = r.Interface
 		if r.Gateway.IsValid() {
@@ -224,6 +227,26 @@ func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches 
 		}
 		b.Switches = through(l.ports(r.Interface, 0), switches)
 	}
+}
+
+// shownBy asks a BMC without an account.
+func shownBy(ctx context.Context, at config.BMCAddress) (redfish.Shown, error) {
+	return redfish.ShownBy(ctx, redfish.Endpoint{Address: at, Timeout: toolTime})
+}
+
+// shown is what a BMC shows to anybody.
+func (l *look) shown(ctx context.Context, at config.BMCAddress, target string) state.Fact[decide.Shown] {
+	s, err := l.BMC(ctx, at)
+	if err != nil {
+		// Its reason alone: where the BMC is, is not for everybody who reads nodes.
+		l.note("BMC of "+target, errors.New(cmp.Or(string(redfish.ReasonOf(err)), "no answer")+" (sudo holdfast fencing verify says more)"))
+		return state.Fact[decide.Shown]{}
+	}
+	out := decide.Shown{Ends: s.Ends}
+	if !s.Clock.IsZero() { // told to the second
+		out.Offset = state.Known(decide.Offset{Low: s.Clock.Sub(s.Answered), High: s.Clock.Add(time.Second).Sub(s.Asked)})
+	}
+	return state.Known(out)
 }
 
 // route is the way to an address: the most specific one, then that of the

@@ -190,6 +190,14 @@ func TestFencingThatWouldNotWorkIsFound(t *testing.T) {
 		{"never tried", "fence-proven", bmc(0, func(b *BMC) { b.Proven = time.Time{} }), Warning, "cp-1: it has never proved cp-2 to be off"},
 		{"tried long ago", "fence-proven", bmc(0, func(b *BMC) { b.Proven = now.Add(-200 * day) }), Advice, "200 days ago"},
 		{"any certificate is taken", "fence-certificate", bmc(1, func(b *BMC) { b.Verified = false }), Warning, "cp-2: it takes any certificate for that of the BMC of cp-1"},
+		{"a certificate that ends", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(20 * day) }), Warning, "of cp-1 ends in 20 days: it is refused then"},
+		{"a certificate that ended", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(-3 * day) }), Critical, "ended 3 days ago: it is refused"},
+		{"the date of a pinned one does not count", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(-3*day) }), OK, "pinned"},
+		{"a BMC that did not answer", "fence-certificate", bmc(1, func(b *BMC) { b.Shows = state.Fact[Shown]{} }), Unknown, "certificate of the BMC of cp-1: it did not answer cp-2"},
+		{"BMC time ahead", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: time.Hour, High: 61 * time.Minute} }), Advice, "cp-2: the clock of the BMC of cp-1 is 1h0m0s off"},
+		{"BMC time behind", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: -61 * time.Minute, High: -time.Hour} }), Advice, "1h0m0s off"},
+		{"a BMC that tells no time", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset = state.Fact[Offset]{} }), OK, "does not tell"},
+		{"a BMC without an answer", "fence-clock", bmc(1, func(b *BMC) { b.Shows = state.Fact[Shown]{} }), Unknown, "clock of the BMC of cp-1"},
 		{"two machines with one UUID", "machine-identity", func(f *Facts) {
 			f.Cluster.Nodes.Value[1].Machine = state.Machine{UUID: "uuid-cp-1", Serial: "2"}.String()
 		}, Warning, "cp-2: it has the UUID uuid-cp-1 of cp-1"},

@@ -101,8 +101,12 @@ type BMC struct {
 	Target  string        `json:"target"`
 	Address string        `json:"address"` // an IP address, empty where its name does not resolve
 	Delay   time.Duration `json:"delay"`
-	// Verified is true where its certificate is checked or pinned.
+	// Verified is true where its certificate is checked or pinned, Pinned where
+	// it is pinned: dates do not count then.
 	Verified bool `json:"verified"`
+	Pinned   bool `json:"pinned,omitempty"`
+	// Shows is what it shows to anybody, without an account.
+	Shows state.Fact[Shown] `json:"shows"`
 	// Interface is the one that leads there, Gateway is set where a router does.
 	Interface string   `json:"interface,omitempty"`
 	Gateway   string   `json:"gateway,omitempty"`
@@ -111,6 +115,13 @@ type BMC struct {
 	// and Slowest the longest that it took lately without its delay.
 	Proven  time.Time     `json:"proven,omitzero"`
 	Slowest time.Duration `json:"slowest,omitempty"`
+}
+
+// Shown is when a BMC's certificate ends, and how far its clock is from that of
+// the host that asked it; unknown where it tells no time.
+type Shown struct {
+	Ends   time.Time          `json:"ends"`
+	Offset state.Fact[Offset] `json:"offset"`
 }
 
 // Device is a fence device of Pacemaker's configuration.

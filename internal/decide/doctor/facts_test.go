@@ -26,6 +26,7 @@ func wellHost(name, peer, number string, delay time.Duration) Host {
 		}),
 		BMCs: state.Known([]BMC{{
 			Target: peer, Address: "10.9.0.1" + number, Delay: delay, Verified: true, Interface: "eth2",
+			Shows:  state.Known(Shown{Ends: now.Add(700 * day), Offset: state.Known(Offset{Low: -time.Second, High: time.Second})}),
 			Proven: now.Add(-20 * day), Slowest: 2 * time.Second,
 		}}),
 		Devices: state.Known([]Device{{ID: peer + "_redfish", Agent: "fence_holdfast", Ours: true}}),

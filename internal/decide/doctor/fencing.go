@@ -33,9 +33,17 @@ var fencingChecks = []Check{
 		Type: []string{"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate"},
 	},
 	{
-		ID: "fence-certificate", Title: "the certificates of the BMCs are checked", For: TwoFencing, judge: judgeBMCCertificate,
-		Why:  "Whoever answers at the address of a BMC that is not verified gets an account that can switch the host off, and can say Off for a host that runs.",
-		Type: []string{"sudo holdfast fencing rotate cp-1 --pin     # on cp-2; compare the fingerprint with the BMC's own page"},
+		ID: "fence-certificate", Title: "the certificates of the BMCs are checked, and do not end soon", For: TwoFencing, judge: judgeBMCCertificate,
+		Why: "Whoever answers at the address of a BMC that is not verified gets an account that can switch the host off, and can say Off for a host that runs. One that is verified by an authority is refused from the day on which its certificate ends: nothing can be fenced then. A pinned one is not.",
+		Type: []string{
+			"sudo holdfast fencing rotate cp-1 --pin     # on cp-2; compare the fingerprint with the BMC's own page",
+			"sudo holdfast fencing verify                # after the BMC has a new certificate",
+		},
+	},
+	{
+		ID: "fence-clock", Title: "the clocks of the BMCs are right", For: TwoFencing, judge: judgeBMCClock,
+		Why:  "A BMC does not need the time to cut power. But its log is the other half of the story of each incident, and a clock that begins in 1970 after each loss of mains makes it useless; some refuse certificates and accounts by date too.",
+		Type: []string{"holdfast fencing verify     # the address of each BMC: set NTP on its own page"},
 	},
 	{
 		ID: "machine-identity", Title: "no two hosts claim to be one machine", For: SeveralCPs, judge: judgeIdentity,
@@ -177,8 +185,36 @@ func days(d time.Duration) int { return int(d / (24 * time.Hour)) }
 
 func judgeBMCCertificate(s *sheet) {
 	for _, d := range s.devices() {
-		if !d.Verified {
+		switch left := d.Shows.Value.Ends.Sub(s.At); {
+		case !d.Verified:
 			s.say(Warning, d.by, "it takes any certificate for that of the BMC of %s", d.Target)
+		case d.Pinned:
+			s.say(OK, d.by, "the certificate of the BMC of %s is pinned", d.Target)
+		case !d.Shows.Known:
+			s.notSeen("certificate of the BMC of %s: it did not answer %s", d.Target, d.by)
+		case left <= 0:
+			s.say(Critical, d.by, "the certificate of the BMC of %s %s: it is refused, and cannot fence", d.Target, ends(left))
+		case left < endsWarning:
+			s.say(Warning, d.by, "the certificate of the BMC of %s %s: it is refused then, and cannot fence", d.Target, ends(left))
+		}
+	}
+}
+
+// bmcApart is how far a BMC's clock may be off: who reads its log can still put
+// it beside the others.
+const bmcApart = time.Minute
+
+func judgeBMCClock(s *sheet) {
+	for _, d := range s.devices() {
+		o := d.Shows.Value.Offset
+		least := max(0, o.Value.Low, -o.Value.High)
+		switch {
+		case !d.Shows.Known:
+			s.notSeen("clock of the BMC of %s: it did not answer %s", d.Target, d.by)
+		case !o.Known:
+			s.say(OK, d.by, "the BMC of %s does not tell the time", d.Target)
+		case least > bmcApart:
+			s.say(Advice, d.by, "the clock of the BMC of %s is %s off, or more", d.Target, rounded(least))
 		}
 	}
 }
