@@ -59,7 +59,7 @@ type Plan struct {
 func Play(t *testing.T, s *Site, p Plan, play func(*Case)) {
 	t.Helper()
 	for i := range p.Times {
-		passed := t.Run(fmt.Sprint(i), func(t *testing.T) {
+		passed := t.Run(fmt.Sprintf("%s %d", p.Scenario, i), func(t *testing.T) {
 			c := newCase(t, s, p, i)
 			defer c.finish()
 			c.Eventually(WholeWithin, "the site is whole before", func() error { return s.Whole(t.Context()) })
