@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,8 +47,10 @@ type Entry struct {
 	// Bytes is how long it is in the bundle; Cut that it was longer.
 	Bytes int  `json:"bytes"`
 	Cut   bool `json:"cut,omitempty"`
-	// Failed is why it is not there, or not whole.
+	// Failed is why it is not there, or not whole; Absent says that there is no
+	// such thing, which is no failure.
 	Failed string `json:"failed,omitempty"`
+	Absent bool   `json:"absent,omitempty"`
 }
 
 // Index is what a bundle has at its top.
@@ -63,11 +66,18 @@ type Index struct {
 func (x Index) Failures() int {
 	n := 0
 	for _, e := range x.Entries {
-		if e.Failed != "" {
+		if e.Failed != "" && !e.Absent {
 			n++
 		}
 	}
 	return n
+}
+
+// absences are the words of what is not there.
+var absences = []string{"No such file or directory", "executable file not found", "exit status 127", "no packages found", "no matches for kind", "is not installed"}
+
+func absent(text string) bool {
+	return slices.ContainsFunc(absences, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // Maker makes one bundle.
@@ -128,7 +138,7 @@ func (m Maker) collect(ctx context.Context, item Item, left int) (Entry, []byte)
 	defer cancel()
 	data, err := item.Collect(ctx)
 	if err != nil {
-		e.Failed = m.Redact.Text(firstLines(err.Error()))
+		e.Failed, e.Absent = m.Redact.Text(firstLines(err.Error())), absent(err.Error())
 	}
 	// Redacted before it is cut: half a secret has not the looks of one.
 	data, raw := bound(data, 4*maxItem, item.Tail)
@@ -194,8 +204,14 @@ func (x Index) Text() string {
 		fmt.Fprintf(&out, "\nNot collected, or not whole: %d\n", n)
 	}
 	for _, e := range x.Entries {
-		if e.Failed != "" {
+		if e.Failed != "" && !e.Absent {
 			fmt.Fprintf(&out, "  %s (%s): %s\n", e.Path, e.What, e.Failed)
+		}
+	}
+	out.WriteString("\nNot there\n")
+	for _, e := range x.Entries {
+		if e.Absent {
+			fmt.Fprintf(&out, "  %s (%s)\n", e.Path, e.What)
 		}
 	}
 	out.WriteString("\nCollected\n")

@@ -92,6 +92,17 @@ func TestTheIndexSaysWhatWasCollectedAndWhatFailedAndWhy(t *testing.T) {
 	}
 }
 
+func TestWhatAHostHasNotIsNoFailure(t *testing.T) {
+	index, files := made(t, Maker{},
+		Item{Path: "a", What: "a file", Collect: says("", errors.New("run tail x: exit status 1: tail: cannot open 'x' for reading: No such file or directory"))},
+		Item{Path: "b", What: "a tool", Collect: says("", errors.New(`run rpm: exec: "rpm": executable file not found in $PATH`))},
+		Item{Path: "c", What: "a kind", Collect: says("", errors.New(`no matches for kind "X" in version "v1"`))},
+	)
+	if index.Failures() != 0 || !strings.Contains(files["INDEX.txt"], "Not there") || !strings.Contains(files["INDEX.txt"], "  b (a tool)") {
+		t.Errorf("%d failures:\n%s", index.Failures(), files["INDEX.txt"])
+	}
+}
+
 func TestABundleIsBounded(t *testing.T) {
 	long := strings.Repeat("0123456789abcde\n", 1<<20) // 16 MiB
 	index, files := made(t, Maker{Total: maxItem + 100},
@@ -256,10 +267,13 @@ func TestFilesOfSecretsAreNotAskedFor(t *testing.T) {
 		if strings.HasPrefix(line, "ls ") {
 			continue // names alone
 		}
-		for _, place := range []string{"/etc/holdfast/fencing", "/etc/holdfast/site.json", "/etc/kubernetes/pki", "/etc/kubernetes/admin.conf", "authkey", "/var/lib/pcsd", "/etc/holdfast/kubeadm.yaml", "*.conf /etc/kubernetes", "shadow", ".key"} {
+		for _, place := range []string{"/etc/holdfast/fencing", "/etc/holdfast/site.json", "/etc/kubernetes/pki", "/etc/kubernetes/admin.conf", "authkey", "/var/lib/pcsd", "/etc/holdfast/kubeadm.yaml", "*.conf /etc/kubernetes", "shadow", ".key", "[.]key"} {
 			if strings.Contains(line, place) {
 				t.Errorf("%q reads %s", line, place)
 			}
+		}
+		if strings.ContainsAny(line, "'\"$`;&|<>()!") {
+			t.Errorf("%q means something else behind a shell", line)
 		}
 	}
 	if len(lines) < 60 {
@@ -288,7 +302,7 @@ func TestFilesAreReadByTheCommandsAsTheyStand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	several := printed(t, fileSet{at: dir, name: "*.json"}.line())
+	several := printed(t, fileSet{at: dir, name: `.+[.]json`}.line())
 	if !strings.Contains(several, "a.json <==\none\n") || !strings.Contains(several, "b.json <==\ntwo\n") || strings.Contains(several, "three") {
 		t.Errorf("%q", several)
 	}

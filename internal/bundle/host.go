@@ -45,7 +45,7 @@ func commands(since time.Duration) []command {
 		{"pacemaker/crm_mon.xml", "Pacemaker's status", []string{"crm_mon", "--one-shot", "--inactive", "--fence-history=3", "--output-as=xml"}, false},
 		{"pacemaker/cib.xml", "Pacemaker's configuration, without passwords", []string{"cibadmin", "--query"}, false},
 		{"pacemaker/status.txt", "Pacemaker's status for persons", []string{"pcs", "status", "--full"}, false},
-		{"pacemaker/fences.txt", "Pacemaker's history of fences", []string{"stonith_admin", "--history", "*", "--verbose"}, false},
+		{"pacemaker/fences.txt", "Pacemaker's history of fences", []string{"stonith_admin", "--history=*", "--verbose"}, false},
 		{"pacemaker/quorum.txt", "Corosync's membership", []string{"corosync-quorumtool", "-s"}, false},
 		{"pacemaker/links.txt", "Corosync's links", []string{"corosync-cfgtool", "-s"}, false},
 		{"pacemaker/corosync-map.txt", "what Corosync counts", []string{"corosync-cmapctl", "-m", "stats"}, false},
@@ -85,7 +85,8 @@ func journal(since time.Duration, what string) []string {
 }
 
 // fileSet are files of a host that hold no secret: one, or those of a folder
-// with an ending.
+// whose path fits. An expression means the same where a shell is on the way, as
+// behind ssh: that would expand a pattern.
 type fileSet struct{ path, what, at, name string }
 
 // files are those that are collected. What is not here is not: /etc/holdfast/
@@ -95,27 +96,27 @@ func files() []fileSet {
 	return []fileSet{
 		{"pacemaker/corosync.conf", "Corosync's configuration", "/etc/corosync/corosync.conf", ""},
 		{"etcd/record.json", "the record of etcd", state.EtcdRecordPath, ""},
-		{"etcd/parameters.txt", "parameters of etcd", "/var/lib/holdfast/etcd", "*.json"},
-		{"etcd/run.txt", "what etcd's agent remembers of this boot", "/run/holdfast/etcd", "*.json"},
+		{"etcd/parameters.txt", "parameters of etcd", "/var/lib/holdfast/etcd", `.+[.]json`},
+		{"etcd/run.txt", "what etcd's agent remembers of this boot", "/run/holdfast/etcd", `.+[.]json`},
 		{"fencing/history.jsonl", "fences by this host", state.FencingHistoryPath, ""},
 		{"fencing/confirmations.jsonl", "what persons confirmed on this host", "/var/lib/holdfast/fencing/confirmations.jsonl", ""},
-		{"fencing/fenced.txt", "proofs of fences of this boot", state.FencedDir, "*.json"},
-		{"incidents.txt", "reports of incidents", "/var/lib/holdfast/incidents", "*.json"},
+		{"fencing/fenced.txt", "proofs of fences of this boot", state.FencedDir, `.+[.]json`},
+		{"incidents.txt", "reports of incidents", "/var/lib/holdfast/incidents", `.+[.]json`},
 		{"network/network.json", "how the network of the host is doing", "/run/holdfast/network.json", ""},
-		{"network/kept.txt", "what of the network outlives a boot", "/var/lib/holdfast/network", "*.json"},
-		{"network/keepalived.txt", "keepalived's configuration", "/etc/holdfast/keepalived", "*.conf"},
-		{"network/haproxy.txt", "haproxy's configuration", "/etc/holdfast/haproxy", "*.cfg"},
-		{"network/coredns.txt", "CoreDNS's configuration", "/etc/holdfast/coredns", "*"},
+		{"network/kept.txt", "what of the network outlives a boot", "/var/lib/holdfast/network", `.+[.]json`},
+		{"network/keepalived.txt", "keepalived's configuration", "/etc/holdfast/keepalived", `.+[.]conf`},
+		{"network/haproxy.txt", "haproxy's configuration", "/etc/holdfast/haproxy", `.+[.]cfg`},
+		{"network/coredns.txt", "CoreDNS's configuration", "/etc/holdfast/coredns", `.+`},
 		{"network/resolv.conf", "the resolver's configuration", "/etc/resolv.conf", ""},
 		{"network/hosts", "names of the host's own", "/etc/hosts", ""},
 		{"pacemaker/holdfast.json", "what the agent knows of Pacemaker", "/run/holdfast/pacemaker.json", ""},
-		{"pacemaker/holdfast-kept.txt", "the last of it that was different", "/var/lib/holdfast/pacemaker", "*.json"},
-		{"install/progress.txt", "how the installation went", "/var/lib/holdfast/install", "progress.json"},
+		{"pacemaker/holdfast-kept.txt", "the last of it that was different", "/var/lib/holdfast/pacemaker", `.+[.]json`},
+		{"install/progress.txt", "how the installation went", "/var/lib/holdfast/install", `.+/progress[.]json`},
 		{"install/reported.json", "what hosts reported of their installation", "/run/holdfast/progress.json", ""},
-		{"kubernetes/manifests.txt", "static pods", "/etc/kubernetes/manifests", "*.yaml"},
-		{"kubernetes/etcd-pod.txt", "the pod of etcd", "/etc/kubernetes/static-pod-resources", "pod.yaml"},
+		{"kubernetes/manifests.txt", "static pods", "/etc/kubernetes/manifests", `.+[.]yaml`},
+		{"kubernetes/etcd-pod.txt", "the pod of etcd", "/etc/kubernetes/static-pod-resources", `.+/pod[.]yaml`},
 		{"kubernetes/kubelet.yaml", "kubelet's configuration", "/var/lib/kubelet/config.yaml", ""},
-		{"kubernetes/pods.txt", "ends of the logs of the cluster's own pods", "/var/log/pods", "kube-system_*"},
+		{"kubernetes/pods.txt", "ends of the logs of the cluster's own pods", "/var/log/pods", `.+/kube-system_.+[.]log`},
 	}
 }
 
@@ -128,9 +129,9 @@ func (f fileSet) line() []string {
 	case f.name == "":
 		return []string{"tail", "--bytes=" + fileBytes, f.at}
 	case f.at == "/var/log/pods":
-		return []string{"find", f.at, "-path", f.at + "/" + f.name + "/*.log", "-exec", "tail", "--verbose", "--bytes=131072", "{}", "+"}
+		return []string{"find", f.at, "-regex", f.name, "-exec", "tail", "--verbose", "--bytes=131072", "{}", "+"}
 	}
-	return []string{"find", f.at, "-maxdepth", "3", "-type", "f", "-name", f.name, "-exec", "tail", "--verbose", "--bytes=" + fileBytes, "{}", "+"}
+	return []string{"find", f.at, "-maxdepth", "3", "-type", "f", "-regex", f.name, "-exec", "tail", "--verbose", "--bytes=" + fileBytes, "{}", "+"}
 }
 
 // Host lists what is collected from one host, with the journals of a time.

@@ -16,10 +16,10 @@ import (
 // secretFiles are where a host has its secrets. They are read so that they can be
 // told when they turn up in what is collected; they go nowhere.
 var secretFiles = [][]string{
-	{"find", state.FencingDir, "-maxdepth", "1", "-type", "f", "-name", "*.json", "-exec", "cat", "{}", "+"},
+	{"find", state.FencingDir, "-maxdepth", "1", "-type", "f", "-regex", `.+[.]json`, "-exec", "cat", "{}", "+"},
 	{"cat", sitePath},
-	{"find", "/etc/kubernetes", "-maxdepth", "1", "-type", "f", "-name", "*.conf", "-exec", "cat", "{}", "+"},
-	{"find", "/etc/kubernetes/pki", "/etc/kubernetes/static-pod-resources", "-type", "f", "-name", "*.key", "-exec", "cat", "{}", "+"},
+	{"find", "/etc/kubernetes", "-maxdepth", "1", "-type", "f", "-regex", `.+[.]conf`, "-exec", "cat", "{}", "+"},
+	{"find", "/etc/kubernetes/pki", "/etc/kubernetes/static-pod-resources", "-type", "f", "-regex", `.+[.]key`, "-exec", "cat", "{}", "+"},
 	{"find", "/var/lib/pcsd", "-maxdepth", "1", "-type", "f", "-exec", "cat", "{}", "+"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -154,7 +155,7 @@ func (f *bundleFlags) report(streams Streams, path string, index support.Index) 
 		_, _ = fmt.Fprintf(streams.Err, "%d of %d things could not be collected, or not whole: INDEX.txt in it says why\n", n, len(index.Entries))
 	}
 	_, err := fmt.Fprintln(streams.Out, path)
-	if err == nil && index.Failures() == len(index.Entries) {
+	if err == nil && !slices.ContainsFunc(index.Entries, func(e support.Entry) bool { return e.Bytes > 0 }) {
 		return errors.New("support bundle: nothing could be collected")
 	}
 	return err
@@ -174,6 +175,7 @@ func learnSecrets(ctx context.Context, hosts []namedRun) (known, problems []stri
 
 func tellEntry(out io.Writer, e support.Entry) {
 	switch {
+	case e.Absent:
 	case e.Failed != "":
 		_, _ = fmt.Fprintf(out, "  %-8s %s: not collected\n", e.From, e.What)
 	default:

@@ -18,7 +18,7 @@ import (
 // bundleOf runs the command with these items.
 func bundleOf(ctx context.Context, g gathered, args ...string) (out, errs string, err error) {
 	var o, e bytes.Buffer
-	cmd := newSupportBundleWith(Streams{Out: &o, Err: &e}, &bundleFlags{
+	cmd := newSupportBundleWith(Streams{Out: &o, Err: &e}, &bundleFlags{ //nolint:contextcheck // cobra hands the context to each command
 		gather: func(*cobra.Command, *bundleFlags) (gathered, error) { return g, nil },
 		now:    func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) },
 	})
@@ -90,8 +90,7 @@ func TestAllMistakesOfABundlesCommandLineAreSaidAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := bundleOf(t.Context(), gathered{}, "-o", there, "--since", "1s", "--lab", "x", "--kubeconfig", "y", "--exec", "ssh")
-	var usage *UsageError
-	if !errors.As(err, &usage) {
+	if _, usage := errors.AsType[*UsageError](err); !usage {
 		t.Fatalf("%v", err)
 	}
 	for _, want := range []string{"--since", "--lab", "exists already", "--exec"} {

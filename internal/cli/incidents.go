@@ -21,8 +21,8 @@ import (
 
 // incidentsFrom is where reports are read.
 type incidentsFrom struct {
-	kubeconfig, output, dir string
-	files                   bool
+	kubeconfig, lab, output, dir string
+	files                        bool
 	// api reads them from the API behind a kubeconfig.
 	api func(ctx context.Context, kubeconfig string) (incident.List, error)
 }
@@ -58,6 +58,7 @@ read that the host keeps in ` + incident.Dir + `, and that is said.`,
 func (f *incidentsFrom) flags(cmd *cobra.Command) {
 	formatFlag(cmd, &f.output)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
+	cmd.Flags().StringVar(&f.lab, "lab", "", "read those of the lab of this name")
 	cmd.Flags().BoolVar(&f.files, "files", false, "read the reports that this host keeps, and do not ask the API")
 }
 
@@ -67,10 +68,11 @@ func newIncidentsList(streams Streams, f *incidentsFrom) *cobra.Command {
 		Short: "List incidents, the newest first",
 		Example: `  holdfast incidents
   holdfast incidents list -o wide
+  holdfast incidents --lab default
   ssh cp-1 sudo holdfast incidents --files`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := f.read(cmd.Context())
+			l, err := f.read(cmd)
 			if err != nil {
 				return err
 			}
@@ -93,7 +95,7 @@ func newIncidentsShow(streams Streams, f *incidentsFrom) *cobra.Command {
   holdfast incidents show 20261120-090001-cp-2 -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := f.read(cmd.Context())
+			l, err := f.read(cmd)
 			if err != nil {
 				return err
 			}
@@ -115,11 +117,38 @@ func newIncidentsShow(streams Streams, f *incidentsFrom) *cobra.Command {
 	return cmd
 }
 
+// check returns an error where more than one place is named.
+func (f *incidentsFrom) check() error {
+	named := 0
+	for _, is := range []bool{f.files, f.kubeconfig != "", f.lab != ""} {
+		if is {
+			named++
+		}
+	}
+	if named > 1 {
+		return &UsageError{Err: errors.New("--files, --kubeconfig and --lab: one of them")}
+	}
+	return nil
+}
+
 // read reads the reports: from the API, and where that does not answer, from
 // the files of this host.
-func (f *incidentsFrom) read(ctx context.Context) (incident.List, error) {
+func (f *incidentsFrom) read(cmd *cobra.Command) (incident.List, error) {
+	if err := f.check(); err != nil {
+		return incident.List{}, err
+	}
 	if f.files {
 		return incident.OnHost(f.dir)
+	}
+	ctx := cmd.Context()
+	if f.lab != "" {
+		b, c, err := openLab(cmd, f.lab)
+		if err != nil {
+			return incident.List{}, err
+		}
+		if f.kubeconfig, err = b.WriteKubeconfig(ctx, c); err != nil {
+			return incident.List{}, err
+		}
 	}
 	limit, stop := context.WithTimeoutCause(ctx, apiAnswer, fmt.Errorf("no answer within %s", apiAnswer))
 	defer stop()

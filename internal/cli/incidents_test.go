@@ -113,6 +113,13 @@ func TestWithoutAnAPITheReportsOfTheHostAreShownAndThatIsSaid(t *testing.T) {
 	}
 }
 
+func TestIncidentsAreReadFromOnePlace(t *testing.T) {
+	_, err := incidentsOn(t, t.TempDir(), answeringAPI, "--files", "--lab", "x")
+	if _, usage := errors.AsType[*UsageError](err); !usage {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAHostWithoutIncidentsSaysSo(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	got, err := incidentsOn(t, dir, answeringAPI, "--files")

@@ -71,7 +71,7 @@ func (s sources) gather(ctx context.Context, self string, m memory) (memory, err
 	if err != nil {
 		return m, err
 	}
-	_, boot, _ := bootOf(id)
+	boot, _ := bootOf(id)
 	now := decide.Record{Host: self, Boot: boot, Up: up, At: s.now().UTC()}
 	next := memory{Cursor: m.Cursor, Told: m.Told, Records: slices.Clone(m.Records)}
 	var errs []error
@@ -101,16 +101,16 @@ func plainBoot(id string) string { return strings.ReplaceAll(strings.TrimSpace(i
 // tick is the unit in which the kernel tells when a process started.
 const tick = 10 * time.Millisecond
 
-// bootOf splits the name of a boot: hosts may share a kernel, as containers do,
-// and each of their boots begins with a new first process.
-func bootOf(id string) (kernel, whole string, began time.Duration) {
+// bootOf returns the name of a boot as it is noted, and when it began by the
+// kernel's clock: hosts may share a kernel, as containers do, and each of their
+// boots begins with a new first process.
+func bootOf(id string) (name string, began time.Duration) {
 	kernel, started, found := cutLast(strings.TrimSpace(id), "-")
 	n, err := strconv.ParseInt(started, 10, 64)
 	if !found || err != nil {
-		return plainBoot(id), plainBoot(id), 0
+		return plainBoot(id), 0
 	}
-	kernel = plainBoot(kernel)
-	return kernel, kernel + "-" + started, time.Duration(n) * tick
+	return plainBoot(kernel) + "-" + started, time.Duration(n) * tick
 }
 
 func cutLast(text, at string) (before, after string, found bool) {
@@ -142,7 +142,7 @@ func (s sources) addBoot(_ context.Context, now decide.Record, m *memory) error 
 	if err != nil {
 		return err
 	}
-	_, _, up := bootOf(id)
+	_, up := bootOf(id)
 	began := now
 	began.Kind, began.Up, began.From = decide.Booted, max(up, time.Millisecond), "the kernel"
 	began.At = now.At.Add(began.Up - now.Up)
@@ -235,7 +235,7 @@ func (s sources) addWords(_ context.Context, now decide.Record, m *memory) error
 		if json.Unmarshal(line, &w) != nil || w.Time.IsZero() {
 			continue // a line that a power cut left unfinished
 		}
-		_, boot, _ := bootOf(w.Boot)
+		boot, _ := bootOf(w.Boot)
 		m.Records = append(m.Records, decide.Record{
 			Host: now.Host, Boot: boot, Up: w.At, At: w.Time.UTC(), Kind: decide.Confirmed, Target: w.Peer, Who: w.Who, Why: w.Why,
 			OK: w.Force, From: "record of confirmations",
