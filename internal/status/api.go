@@ -34,6 +34,8 @@ type API struct {
 	// Reader reads without a cache: an answer is a sign of life.
 	Reader client.Reader
 	Now    func() time.Time
+
+	clock *clock // nil where answers have no date
 }
 
 // OpenKubeconfig is the API by a kubeconfig. Where server is not empty it is
@@ -54,6 +56,8 @@ func OpenKubeconfig(path, server string) (*API, error) {
 func OpenAPI(access *rest.Config) (*API, error) {
 	cfg := rest.CopyConfig(access)
 	cfg.QPS, cfg.Burst, cfg.Timeout = 50, 100, Limit
+	clock := &clock{now: time.Now}
+	cfg.Wrap(clock.through)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), configv1.Install(scheme), etcdv1.Install(scheme), operatorv1.Install(scheme)); err != nil {
 		return nil, err
@@ -62,7 +66,7 @@ func OpenAPI(access *rest.Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &API{Name: "API at " + cfg.Host, Reader: reader, Now: time.Now}, nil
+	return &API{Name: "API at " + cfg.Host, Reader: reader, Now: time.Now, clock: clock}, nil
 }
 
 // kinds are those that are read.
@@ -99,8 +103,12 @@ func (a *API) Tell(ctx context.Context) standing.Facts {
 	}
 	group.Wait()
 	f := t.facts
-	f.Now = a.Now()
-	source := standing.Source{Kind: standing.FromAPI, Name: a.Name, Took: f.Now.Sub(began), Limits: t.limits}
+	ended := a.Now()
+	f.Now = a.clock.of(ended)
+	source := standing.Source{Kind: standing.FromAPI, Name: a.Name, Took: ended.Sub(began), Limits: t.limits}
+	if differ := a.clock.words(); differ != "" {
+		source.Limits = append(source.Limits, differ)
+	}
 	if t.dead != nil {
 		return standing.Facts{Now: f.Now, Sources: []standing.Source{{Kind: standing.FromAPI, Name: a.Name, Failed: brief(t.dead, source.Took)}}}
 	}

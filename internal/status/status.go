@@ -46,15 +46,30 @@ func (g *Gatherer) Gather(ctx context.Context) standing.Facts {
 		limit = Limit
 	}
 	parts := g.ask(ctx, limit)
-	parts = append(parts, standing.Facts{Now: g.Now()})
 	f := standing.Merge(parts...)
-	f.Now = g.Now()
+	f.Now = g.clock(parts)
 	if g.Members != nil {
 		ctx, cancel := context.WithTimeout(ctx, membersLimit)
 		defer cancel()
 		f = standing.Merge(asked(g.Members(ctx, f), f.Now), f)
 	}
 	return f
+}
+
+// clock is the time: that of the host where one was asked, else the API's.
+func (g *Gatherer) clock(parts []standing.Facts) time.Time {
+	now := g.Now()
+	for _, p := range parts {
+		for _, s := range p.Sources {
+			switch {
+			case s.Kind != standing.FromAPI:
+				return g.Now()
+			case s.Failed == "" && !p.Now.IsZero():
+				now = p.Now
+			}
+		}
+	}
+	return now
 }
 
 // ask does not wait for a source that does not keep to its context.

@@ -183,6 +183,23 @@ func TestASourceThatNeverReturnsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+func TestAgesAreToldByTheClusterClock(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", time.Now().Add(-10*time.Minute).UTC().Format(http.TimeFormat))
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	api, err := OpenAPI(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	must(t, err)
+	f := (&Gatherer{Sources: []Source{api}, Now: time.Now}).Gather(t.Context())
+	if ago := time.Since(f.Now); ago < 9*time.Minute || ago > 11*time.Minute {
+		t.Errorf("the cluster's clock is 10 minutes behind, and now is %s ago", ago)
+	}
+	if l := strings.Join(f.Sources[0].Limits, "\n"); !strings.Contains(l, "ahead of the cluster's") {
+		t.Errorf("%q", l)
+	}
+}
+
 type deaf struct{}
 
 func (deaf) Tell(context.Context) standing.Facts  { select {} }

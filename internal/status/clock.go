@@ -1,0 +1,79 @@
+package status
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+)
+
+// clock knows how far the cluster's clock is from this machine's, from the date
+// of each answer: how old a report is has to be told by the clock of those who
+// wrote it.
+type clock struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	ahead time.Duration // of this machine's
+}
+
+// resolution is what a date in a header is good for, with the way that it came.
+const resolution = 3 * time.Second
+
+// through notes the date of each answer.
+func (c *clock) through(next http.RoundTripper) http.RoundTripper { return dated{c, next} }
+
+type dated struct {
+	clock *clock
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := d.next.RoundTrip(r)
+	if err != nil {
+		return resp, err
+	}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		d.clock.note(at)
+	}
+	return resp, nil
+}
+
+func (c *clock) note(at time.Time) {
+	ahead := at.Sub(c.now())
+	if ahead.Abs() < resolution {
+		ahead = 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead = ahead
+}
+
+// of is a time of this machine by the cluster's clock.
+func (c *clock) of(t time.Time) time.Time {
+	if c == nil {
+		return t
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return t.Add(c.ahead)
+}
+
+// words say that the clocks differ, empty where they do not.
+func (c *clock) words() string {
+	if c == nil {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ahead > 0:
+		return fmt.Sprintf("this machine's clock is %s behind the cluster's, by which all ages here are told", explain.Ago(c.ahead))
+	case c.ahead < 0:
+		return fmt.Sprintf("this machine's clock is %s ahead of the cluster's, by which all ages here are told", explain.Ago(-c.ahead))
+	}
+	return ""
+}
