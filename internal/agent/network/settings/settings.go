@@ -9,8 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"net/netip"
+	"os"
 	"reflect"
 	"slices"
 
