@@ -1,6 +1,7 @@
 package ingress_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -106,7 +107,10 @@ func routersOnNodePorts(t *testing.T, s *labsite.Site) *operatorv1.IngressContro
 	if err := s.API.Create(t.Context(), ic); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { remove(t, s, ic) })
+	t.Cleanup(func() {
+		remove(t, s, ic)
+		routersAreGone(t, s)
+	})
 	err := labsite.Until(t.Context(), rolloutWithin, time.Second, func() error {
 		if err := fixPorts(t, s); err != nil {
 			return err
@@ -117,6 +121,22 @@ func routersOnNodePorts(t *testing.T, s *labsite.Site) *operatorv1.IngressContro
 		t.Fatalf("routers on node ports: %v", err)
 	}
 	return ic
+}
+
+// routersAreGone waits for the end of a deletion: routers drain first.
+func routersAreGone(t *testing.T, s *labsite.Site) {
+	ctx := context.WithoutCancel(t.Context())
+	err := labsite.Until(ctx, rolloutWithin, time.Second, func() error {
+		var ic operatorv1.IngressController
+		err := s.API.Get(ctx, client.ObjectKey{Namespace: ingress.Namespace, Name: shop}, &ic)
+		if err == nil {
+			return fmt.Errorf("it is still there, deleted at %s", ic.DeletionTimestamp)
+		}
+		return client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Errorf("the deletion of IngressController %s does not end: %v", shop, err)
+	}
 }
 
 func shopService(t *testing.T, s *labsite.Site) (*corev1.Service, error) {
