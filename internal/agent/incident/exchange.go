@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -82,6 +83,7 @@ func (l *Loop) hear(ctx context.Context, a api) error {
 		l.logf("%s", limit)
 	}
 	delete(hosts, l.self)
+	l.stale = l.stale || !reflect.DeepEqual(hosts, l.peers)
 	l.peers, l.asked = hosts, l.Now()
 	return nil
 }

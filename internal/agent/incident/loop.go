@@ -59,6 +59,7 @@ type Loop struct {
 	reports []decide.Incident
 	shown   string // the data that the API has of this host
 	asked   time.Time
+	stale   bool // something is known that is not in the reports
 	moving  bool // pods of a lost host may still be moving
 	said    string
 }
@@ -118,7 +119,7 @@ func (l *Loop) start() error {
 	if err != nil {
 		l.logf("%v; it is begun anew from the journal", err)
 	}
-	l.memory = memory
+	l.memory, l.stale = memory, true
 	reports, problems, err := incident.Files(l.dir)
 	for _, p := range problems {
 		l.logf("%s", p)
@@ -194,8 +195,12 @@ func (l *Loop) note(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// report makes reports of all that is known on this host.
+// report makes reports of all that is known on this host, where that is more
+// than before.
 func (l *Loop) report() error {
+	if !l.stale {
+		return nil
+	}
 	records := slices.Clone(l.memory.Records)
 	lists := [][]decide.Incident{l.reports}
 	for _, p := range l.peers {
@@ -206,7 +211,7 @@ func (l *Loop) report() error {
 	if err := incident.Write(l.dir, list); err != nil {
 		return err
 	}
-	l.reports = list[max(0, len(list)-incident.Kept):]
+	l.reports, l.stale = list[max(0, len(list)-incident.Kept):], false
 	return nil
 }
 

@@ -70,7 +70,7 @@ func (l *Loop) save(m memory) error {
 	if err := l.write(filepath.Join(l.dir, memoryFile), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("keep what this host noted: %w", err)
 	}
-	l.memory = m
+	l.memory, l.stale = m, true
 	return nil
 }
 

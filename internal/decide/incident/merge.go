@@ -1,6 +1,8 @@
 package incident
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,42 +12,63 @@ import (
 // times. Those that share a record are one incident: that report stays which
 // knows more, under the least of their names, so that a name once told stays.
 func Merge(lists ...[]Incident) []Incident {
-	var out []Incident
-	for _, list := range lists {
-		for _, i := range list {
-			out = join(out, i)
+	all := slices.Concat(lists...)
+	same := make([]int, len(all)) // of each, the first that is the same
+	owner := map[string]int{}
+	for n := range all {
+		same[n] = n
+		for _, key := range signs(all[n]) {
+			if first, known := owner[key]; known {
+				unite(same, first, n)
+			} else {
+				owner[key] = n
+			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Incident) int {
-		if c := a.Start.Compare(b.Start); c != 0 {
-			return c
+	kept := map[int]Incident{}
+	for n, i := range all {
+		if other, known := kept[root(same, n)]; known {
+			i = join(other, i)
 		}
-		return strings.Compare(a.ID, b.ID)
+		kept[root(same, n)] = i
+	}
+	return slices.SortedFunc(maps.Values(kept), func(a, b Incident) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
 	})
+}
+
+// signs are what one incident has in common with another that is the same.
+func signs(i Incident) []string {
+	out := append([]string{i.ID}, i.Was...)
+	for _, r := range i.Records {
+		out = append(out, r.Key())
+	}
 	return out
 }
 
-// join adds an incident to a list, in place of all that are the same.
-func join(list []Incident, i Incident) []Incident {
-	keys := map[string]bool{}
-	for _, r := range i.Records {
-		keys[r.Key()] = true
+func root(same []int, n int) int {
+	for same[n] != n {
+		n = same[n]
 	}
-	kept := list[:0:0]
-	for _, other := range list {
-		if other.ID != i.ID && !slices.ContainsFunc(other.Records, func(r Record) bool { return keys[r.Key()] }) {
-			kept = append(kept, other)
-			continue
-		}
-		id, was := min(i.ID, other.ID), append(slices.Clone(i.Was), other.Was...)
-		was = append(was, i.ID, other.ID)
-		if knowsMore(other, i) {
-			i = other
-		}
-		slices.Sort(was)
-		i.ID, i.Was = id, slices.DeleteFunc(slices.Compact(was), func(w string) bool { return w == id })
+	return n
+}
+
+func unite(same []int, a, b int) {
+	a, b = root(same, a), root(same, b)
+	same[max(a, b)] = min(a, b)
+}
+
+// join is the better of two reports of one incident, under the lesser name.
+func join(a, b Incident) Incident {
+	was := append(slices.Clone(a.Was), b.Was...)
+	was = append(was, a.ID, b.ID)
+	id := min(a.ID, b.ID)
+	if knowsMore(a, b) {
+		b = a
 	}
-	return append(kept, i)
+	slices.Sort(was)
+	b.ID, b.Was = id, slices.DeleteFunc(slices.Compact(was), func(w string) bool { return w == id })
+	return b
 }
 
 // knowsMore reports whether a report is to be kept before another one of the
