@@ -35,7 +35,7 @@ type doctorPublisher struct {
 func newDoctorPublisher(log io.Writer) doctorPublisher {
 	return doctorPublisher{
 		look: func(ctx context.Context) decide.Host {
-			s, _ := doctor.ReadSite() //nolint:errcheck // the agent would not run without it
+			s, _ := doctor.ReadSite() // without it the agent would not run
 			return doctor.This(s, false).Host(ctx)
 		},
 		tell: func(ctx context.Context, node, value string) error {
