@@ -159,6 +159,13 @@ func TestEverySentenceOfTheSpecifications(t *testing.T) {
 			func(r row) bool { return r.FeatureSet == "" && len(r.FeatureGates) == 0 && !r.Fencing },
 		},
 		{
+			"etcd has as many members as it needs to be what the topology promises",
+			func(row) bool { return true },
+			func(r row) bool {
+				return r.EtcdScaling == map[int]EtcdScaling{1: EtcdSingleMember, 2: EtcdTwoNode}[r.cp] || r.cp > 2 && r.EtcdScaling == EtcdHighlyAvailable
+			},
+		},
+		{
 			"platform baremetal has VIPs and none has not",
 			func(row) bool { return true },
 			func(r row) bool { return r.HasVIPs == (r.platform == "baremetal") },
