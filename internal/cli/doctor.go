@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -95,7 +96,7 @@ func (f *doctorFlags) check(args []string) error {
 	wrong := func(format string, a ...any) { mistakes = append(mistakes, fmt.Errorf(format, a...)) }
 	named := args
 	if f.explain != "" {
-		named = append(named[:len(named):len(named)], f.explain)
+		named = append(slices.Clip(named), f.explain)
 	}
 	for _, id := range named {
 		if _, ok := decide.Find(id); !ok {
