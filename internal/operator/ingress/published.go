@@ -27,10 +27,35 @@ func (r *Reconciler) publishCertificate(ctx context.Context, g *gathered) error 
 		return nil
 	}
 	value := slices.Concat(g.served.Data[corev1.TLSCertKey], g.served.Data[corev1.TLSPrivateKeyKey])
-	if g.certs != nil && bytes.Equal(g.certs.Data[domain], value) {
+	nobodys := g.nobodysDomains()
+	if g.certs != nil && bytes.Equal(g.certs.Data[domain], value) && len(nobodys) == 0 {
 		return nil
 	}
-	return r.putPublished(ctx, g, func(data map[string][]byte) { data[domain] = value })
+	return r.putPublished(ctx, g, func(data map[string][]byte) {
+		for _, d := range nobodys {
+			delete(data, d)
+		}
+		data[domain] = value
+	})
+}
+
+// nobodysDomains are published domains that no IngressController has: whose
+// finalizer somebody took off was not taken back.
+func (g *gathered) nobodysDomains() []string {
+	if g.certs == nil {
+		return nil
+	}
+	has := map[string]bool{g.domain(): true}
+	for i := range g.all {
+		has[g.all[i].Status.Domain], has[g.all[i].Spec.Domain] = true, true
+	}
+	var out []string
+	for domain := range g.certs.Data {
+		if !has[domain] {
+			out = append(out, domain)
+		}
+	}
+	return out
 }
 
 // unpublishCertificate takes it back when the IngressController goes. Another

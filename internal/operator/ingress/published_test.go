@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
@@ -46,12 +47,17 @@ func TestWhatRoutersServeIsPublishedByDomain(t *testing.T) {
 		t.Fatalf("published are %q, want %q", got, want)
 	}
 
+	admitted := "x"
+	if condition(c.controller("x").Status.Conditions, decide.Admitted).Status != "True" {
+		admitted = "twin"
+	}
+
 	t.Log("somebody's change is taken back, another certificate followed")
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: NamespaceManaged, Name: PublishedCertificates}}
 	c.must(c.admin.Delete(t.Context(), s))
 	c.settle()
 	served := &corev1.Secret{}
-	c.get(decide.OperandNamespace, decide.CertificateName("x"), served)
+	c.get(decide.OperandNamespace, decide.CertificateName(admitted), served)
 	c.get(NamespaceManaged, PublishedCertificates, s)
 	if string(s.Data["x.example.test"]) != string(served.Data[corev1.TLSCertKey])+string(served.Data[corev1.TLSPrivateKeyKey]) {
 		t.Error("what is published is not what is served")
@@ -60,11 +66,14 @@ func TestWhatRoutersServeIsPublishedByDomain(t *testing.T) {
 		t.Errorf("written again: %q", wrote)
 	}
 
-	t.Log("the other one of the domain waits for it, and takes its place")
-	admitted := "x"
-	if condition(c.controller("x").Status.Conditions, decide.Admitted).Status != "True" {
-		admitted = "twin"
+	t.Log("a domain that no IngressController has any more is taken back")
+	c.must(c.admin.Patch(t.Context(), s, client.RawPatch(types.MergePatchType, []byte(`{"data":{"gone.example.test":"eA=="}}`))))
+	c.settle()
+	if got := c.publishedDomains(); !slices.Equal(got, want) {
+		t.Errorf("published are %q, want %q", got, want)
 	}
+
+	t.Log("the other one of the domain waits for it, and takes its place")
 	c.must(c.admin.Delete(t.Context(), c.controller(admitted)))
 	c.settle()
 	c.now = c.now.Add(5 * time.Minute)
