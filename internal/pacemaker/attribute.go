@@ -29,10 +29,20 @@ var noSuchAttribute = []int{78, 105}
 func Publish(ctx context.Context, name, value string) error {
 	coded := base64.StdEncoding.EncodeToString([]byte(value))
 	if _, err := attrd(ctx, "--private", "--name", name, "--update", coded); err != nil {
-		return fmt.Errorf("publish attribute %s: %w", name, err)
+		return fmt.Errorf("publish attribute %s: %w", name, without{err, coded})
 	}
 	return nil
 }
+
+// without is an error that does not repeat a value: a person reads it.
+type without struct {
+	cause error
+	value string
+}
+
+func (w without) Error() string { return strings.ReplaceAll(w.cause.Error(), w.value, "…") }
+
+func (w without) Unwrap() error { return w.cause }
 
 // Peer returns a node's private attribute; found is false where the node has
 // none, as after it was lost.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -193,6 +194,14 @@ esac`)
 	got, found, err := Peer(t.Context(), "holdfast-etcd", "cp-2")
 	if got != value || !found || err != nil {
 		t.Errorf("got %q, %v, %v", got, found, err)
+	}
+}
+
+func TestAnErrorOfPublishingLeavesTheValueOut(t *testing.T) {
+	tools(t, "attrd_updater", `echo "could not update $3=$5" >&2; exit 102`)
+	err := Publish(t.Context(), "holdfast-etcd", "a statement of many bytes")
+	if err == nil || strings.Contains(err.Error(), "YSBzdGF0") || !strings.Contains(err.Error(), "could not update holdfast-etcd=…") || host.ExitCode(err) != 102 {
+		t.Errorf("got %v", err)
 	}
 }
 

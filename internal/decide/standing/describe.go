@@ -18,6 +18,7 @@ import (
 // Describe says where a cluster stands.
 func Describe(f Facts) View {
 	d := describer{Facts: f}
+	d.Pacemaker = decided(f.Pacemaker)
 	d.Hosts = slices.Clone(f.Hosts)
 	slices.SortFunc(d.Hosts, func(a, b Host) int {
 		if a.ControlPlane != b.ControlPlane {
@@ -43,6 +44,15 @@ func Describe(f Facts) View {
 
 // describer is the facts with what follows from them in more than one place.
 type describer struct{ Facts }
+
+// decided is a report of Pacemaker, unknown where no host decides: until one does
+// each host takes every other for lost.
+func decided(s Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerClusterStatus] {
+	if s.Known && find(s.Value.Conditions, pacemakerstatus.Quorate).Reason == pacemakerstatus.ReasonNoCoordinator {
+		return Seen[etcdv1.PacemakerClusterStatus]{Why: "no host of Pacemaker decides at the moment, as " + s.From + " has it"}
+	}
+	return s
+}
 
 // size is the number of control planes that the site is made of.
 func (d describer) size() int {

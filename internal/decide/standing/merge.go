@@ -8,12 +8,13 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Merge puts together what several places told, those first that are to be
 // believed where two tell the same: what a host says of itself goes before what
-// the API has of it. Of the reports of Pacemaker the newest counts.
+// the API has of it. Of the reports of Pacemaker the truer counts.
 func Merge(parts ...Facts) Facts {
 	var out Facts
 	for _, p := range parts {
@@ -21,7 +22,7 @@ func Merge(parts ...Facts) Facts {
 		out.Cluster = cmp.Or(out.Cluster, p.Cluster)
 		out.Sources = append(out.Sources, p.Sources...)
 		out.ControlPlanes = first(out.ControlPlanes, p.ControlPlanes)
-		out.Pacemaker = newest(out.Pacemaker, p.Pacemaker)
+		out.Pacemaker = truer(out.Pacemaker, p.Pacemaker)
 		out.SetUp = first(out.SetUp, p.SetUp)
 		out.ManagedVIPs = first(out.ManagedVIPs, p.ManagedVIPs)
 		out.Operators = first(out.Operators, p.Operators)
@@ -52,12 +53,25 @@ func first[T any](a, b Seen[T]) Seen[T] {
 	return b
 }
 
-// newest is the newer one of two reports.
-func newest(a, b Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerClusterStatus] {
-	if a.Known && b.Known && b.At.After(a.At) {
-		return b
+// truer is the better one of two reports: one with quorum, since a host that has
+// just started or is cut off takes its peer for lost, unless it is old; and
+// otherwise the newer one.
+func truer(a, b Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerClusterStatus] {
+	if !a.Known || !b.Known {
+		return first(a, b)
 	}
-	return first(a, b)
+	older, newer := a, b
+	if a.At.After(b.At) {
+		older, newer = b, a
+	}
+	if quorate(older) && !quorate(newer) && newer.At.Sub(older.At) <= fresh {
+		return older
+	}
+	return newer
+}
+
+func quorate(s Seen[etcdv1.PacemakerClusterStatus]) bool {
+	return pacemakerstatus.Holds(s.Value.Conditions, pacemakerstatus.Quorate)
 }
 
 func withHost(list []Host, h Host) []Host {

@@ -9,9 +9,11 @@ import (
 	"unicode/utf8"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -196,5 +198,35 @@ func TestTheDocumentationShowsWhatIsSaid(t *testing.T) {
 		if !strings.Contains(string(page), "```\n"+Text(Describe(situations(t)[name]), Style{})+"```") {
 			t.Errorf("docs/status.md shows %s as it was", name)
 		}
+	}
+}
+
+// Seen in the lab: a host that has just booted takes both for lost until a
+// coordinator is there, while its peer knows better.
+func TestAHostThatHasJustStartedTellsNothingOfItsPeer(t *testing.T) {
+	started := recorded(t, "both-never-seen", nil)
+	for i, c := range started.Pacemaker.Value.Conditions {
+		if c.Type == pacemakerstatus.Quorate {
+			started.Pacemaker.Value.Conditions[i].Status, started.Pacemaker.Value.Conditions[i].Reason = metav1.ConditionUnknown, pacemakerstatus.ReasonNoCoordinator
+		}
+	}
+	if v := Describe(started); v.Redundancy.Survives != Unknown || !strings.Contains(v.Redundancy.Sentence, "no host of Pacemaker decides") {
+		t.Errorf("%+v", v.Redundancy)
+	}
+	for _, f := range Describe(started).Findings {
+		if strings.Contains(f.What, "not proven off") {
+			t.Errorf("said: %s", f.What)
+		}
+	}
+	healthy := recorded(t, "healthy", nil)
+	started.Pacemaker.At = healthy.Pacemaker.At.Add(time.Second)
+	for _, merged := range []Facts{Merge(started, healthy), Merge(healthy, started)} {
+		if !quorate(merged.Pacemaker) {
+			t.Error("the report without quorum counts")
+		}
+	}
+	started.Pacemaker.At = healthy.Pacemaker.At.Add(fresh + time.Second)
+	if quorate(Merge(healthy, started).Pacemaker) {
+		t.Error("an old report counts for ever")
 	}
 }
