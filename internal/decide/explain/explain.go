@@ -5,6 +5,7 @@
 package explain
 
 import (
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
@@ -134,7 +135,7 @@ func problems(r state.EtcdReport) []string {
 	if r.Problem != "" {
 		out = append(out, "the last step ran into: "+r.Problem)
 	}
-	if r.StandIn != "" {
+	if r.StandIn != "" && !strings.HasPrefix(r.StandIn, "done") && !strings.HasPrefix(r.StandIn, "nothing-to-do") {
 		out = append(out, "the stand-in of the last take-over: "+r.StandIn)
 	}
 	return out

@@ -244,3 +244,14 @@ func TestABackupRestoredOnBothHostsStarts(t *testing.T) {
 		t.Errorf("%s: %s", v.Rule, v.Reason)
 	}
 }
+
+func TestAStandInThatIsDoneIsNoProblem(t *testing.T) {
+	for said, want := range map[string]int{
+		"": 0, "done; writes worked after 91ms": 0, "nothing-to-do": 0,
+		"refused, log: its log is shorter": 1, "unfinished, time: 20 s are over": 1,
+	} {
+		if got := problems(state.EtcdReport{StandIn: said}); len(got) != want {
+			t.Errorf("%q: %v", said, got)
+		}
+	}
+}
