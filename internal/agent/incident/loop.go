@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/pace"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/incident"
@@ -61,12 +62,13 @@ type Loop struct {
 	asked   time.Time
 	stale   bool // something is known that is not in the reports
 	moving  bool // pods of a lost host may still be moving
-	said    string
+	trouble pace.Trouble
 }
 
 // New returns the loop of a host, which is one of two control planes.
 func New(o Options) *Loop {
 	l := &Loop{Options: o, dir: incident.Dir, write: writeFile, peers: map[string]incident.Published{}}
+	l.trouble = pace.Trouble{Logf: l.logf, Now: func() time.Time { return l.Now() }}
 	l.name = func() (string, error) {
 		name, err := os.Hostname()
 		return strings.ToLower(name), err
@@ -99,7 +101,7 @@ func (l *Loop) Run(ctx context.Context) {
 	})
 	for {
 		l.complain(l.Step(ctx))
-		if !wait(ctx, wake, l.pause()) {
+		if !pace.Wait(ctx, wake, l.pause(), debounce) {
 			return
 		}
 	}
@@ -126,30 +128,6 @@ func (l *Loop) start() error {
 	}
 	l.reports = reports
 	return err
-}
-
-// wait waits for an event or a time. What follows an event at once is one.
-func wait(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	case <-wake:
-	}
-	timer.Reset(debounce)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-	}
-	select {
-	case <-wake:
-	default:
-	}
-	return true
 }
 
 func (l *Loop) pause() time.Duration {
@@ -215,15 +193,12 @@ func (l *Loop) report() error {
 	return nil
 }
 
+// complain tells of what the last look ran into; a host without the API's files
+// is not set up yet.
 func (l *Loop) complain(err error) {
-	text := ""
-	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, fs.ErrNotExist) {
-		text = err.Error()
+	if !errors.Is(err, fs.ErrNotExist) {
+		l.trouble.Hear(err)
 	}
-	if text != "" && text != l.said {
-		l.logf("%s", text)
-	}
-	l.said = text
 }
 
 func (l *Loop) logf(format string, args ...any) {

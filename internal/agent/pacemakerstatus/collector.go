@@ -6,7 +6,6 @@ package pacemakerstatus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/host"
@@ -52,7 +52,7 @@ type Collector struct {
 	told    map[string]bool
 	pubbed  publication
 	wake    chan struct{}
-	said    string
+	trouble pace.Trouble
 
 	mu       sync.Mutex
 	current  decide.Report
@@ -66,6 +66,7 @@ func New(o Options) *Collector {
 		Options: o, host: ownName, standIn: lastStandIn, files: files{live: decide.LivePath, kept: decide.KeptPath},
 		told: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
+	c.trouble = pace.Trouble{Logf: c.logf, Now: func() time.Time { return c.Now() }}
 	eyes := &eyes{logf: c.logf}
 	c.look, c.watch, c.api = eyes.look, eyes.watch, accessOf(o.Site, eyes.peers)
 	return c
@@ -99,7 +100,7 @@ func (c *Collector) Wake() {
 
 func (c *Collector) loop(ctx context.Context, name string) {
 	pause := retry
-	for next := time.Duration(0); c.wait(ctx, next); {
+	for next := time.Duration(0); pace.Wait(ctx, c.wake, next, debounce); {
 		began := c.Now()
 		changed, err := c.step(ctx, name)
 		c.complain(err)
@@ -115,31 +116,6 @@ func (c *Collector) loop(ctx context.Context, name string) {
 		}
 		next = max(next, apart-c.Now().Sub(began))
 	}
-}
-
-// wait waits for an event or for a time, and reports whether the context goes
-// on. What follows an event within a moment is waited for.
-func (c *Collector) wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	case <-c.wake:
-	}
-	timer.Reset(debounce)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-	}
-	select {
-	case <-c.wake:
-	default:
-	}
-	return true
 }
 
 // step looks once, keeps what it saw, and writes it where that is this host's
@@ -191,16 +167,12 @@ func (c *Collector) seen() (decide.Report, decide.Input) {
 	return c.current, c.input
 }
 
-// complain logs an error once, until another or none follows.
+// complain tells of what the last look ran into; a host without the API's files
+// is not set up yet.
 func (c *Collector) complain(err error) {
-	text := ""
-	if err != nil && !isNoAccess(err) && !errors.Is(err, context.Canceled) {
-		text = err.Error()
+	if !isNoAccess(err) {
+		c.trouble.Hear(err)
 	}
-	if text != "" && text != c.said {
-		c.logf("%s", text)
-	}
-	c.said = text
 }
 
 func (c *Collector) logf(format string, args ...any) {

@@ -1,0 +1,65 @@
+// Package pace is how loops of the agent that nothing may end wait for what
+// comes, and tell of what they run into.
+package pace
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Wait waits for an event or for a time, and reports whether the context goes
+// on. What follows an event within the calm is one with it.
+func Wait(ctx context.Context, wake <-chan struct{}, d, calm time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-wake:
+	}
+	timer.Reset(calm)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	}
+	select {
+	case <-wake:
+	default:
+	}
+	return true
+}
+
+// every is how often trouble that lasts is told again. An API that is away
+// fails in many words, and each attempt in others.
+const every = time.Minute
+
+// Trouble tells of what a loop runs into. It is used by that loop alone.
+type Trouble struct {
+	Logf func(format string, args ...any)
+	Now  func() time.Time
+
+	since, told time.Time
+}
+
+// Hear takes what the last attempt ran into, nil for nothing: the first error is
+// told, then one each minute while there are any, and that it is over.
+func (t *Trouble) Hear(err error) {
+	now := t.Now()
+	switch {
+	case errors.Is(err, context.Canceled):
+	case err == nil && t.since.IsZero():
+	case err == nil:
+		t.Logf("works again, after %s", now.Sub(t.since).Round(time.Second))
+		t.since = time.Time{}
+	case t.since.IsZero():
+		t.since, t.told = now, now
+		t.Logf("%v", err)
+	case now.Sub(t.told) >= every:
+		t.told = now
+		t.Logf("still, for %s: %v", now.Sub(t.since).Round(time.Second), err)
+	}
+}
