@@ -97,11 +97,11 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 }
 
 func (o options) addTwoNode(manager ctrl.Manager) error {
-	members := &twonode.Members{Identity: etcd.Identity{
+	members := &twonode.Members{Members: etcd.Members{Identity: etcd.Identity{
 		CA:   filepath.Join(o.etcdPKI, "ca.crt"),
 		Cert: filepath.Join(o.etcdPKI, "healthcheck-client.crt"),
 		Key:  filepath.Join(o.etcdPKI, "healthcheck-client.key"),
-	}}
+	}}}
 	return addTwoNode(manager, members.Ask, members.Identity.CA)
 }
 

@@ -2,32 +2,22 @@ package status
 
 import (
 	"context"
-	"net"
 	"os"
-	"sync"
 
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// etcdPort is where etcd takes clients.
-const etcdPort = "2379"
-
 // Members asks etcd on each control plane for itself, with the certificates of
 // a host.
-type Members struct {
-	Identity etcd.Identity
-
-	mu      sync.Mutex
-	clients map[string]*etcd.Client // by address
-}
+type Members struct{ etcd.Members }
 
 // MembersHere are those of the host that this runs on; false for whoever may
 // not read its certificates.
 func MembersHere() (*Members, bool) {
 	const pki = "/etc/kubernetes/pki/etcd/"
-	m := &Members{Identity: etcd.Identity{CA: pki + "ca.crt", Cert: pki + "healthcheck-client.crt", Key: pki + "healthcheck-client.key"}}
+	m := &Members{etcd.Members{Identity: etcd.Identity{CA: pki + "ca.crt", Cert: pki + "healthcheck-client.crt", Key: pki + "healthcheck-client.key"}}}
 	f, err := os.Open(m.Identity.Key)
 	if err != nil {
 		return nil, false
@@ -38,25 +28,13 @@ func MembersHere() (*Members, bool) {
 // Ask asks all control planes at once. One that does not answer is not in the
 // result: that is known of it already, or not.
 func (m *Members) Ask(ctx context.Context, f standing.Facts) map[string]standing.Member {
-	looks := map[string]etcd.Look{}
-	var mu sync.Mutex
-	var group sync.WaitGroup
+	addresses := map[string]string{}
 	for _, h := range f.Hosts {
-		if !h.ControlPlane || len(h.Addresses) == 0 {
-			continue
+		if h.ControlPlane && len(h.Addresses) > 0 {
+			addresses[h.Name] = h.Addresses[0].String()
 		}
-		group.Go(func() {
-			look, err := m.look(ctx, h.Addresses[0].String())
-			if err != nil {
-				return // unknown is not in the result
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			looks[h.Name] = look
-		})
 	}
-	group.Wait()
-	return compared(looks)
+	return compared(m.Look(ctx, addresses))
 }
 
 // compared says by how much each is behind the one that is ahead.
@@ -78,29 +56,4 @@ func compared(looks map[string]etcd.Look) map[string]standing.Member {
 		out[name] = m
 	}
 	return out
-}
-
-func (m *Members) look(ctx context.Context, address string) (etcd.Look, error) {
-	c, err := m.client(address)
-	if err != nil {
-		return etcd.Look{}, err
-	}
-	return c.Look(ctx)
-}
-
-func (m *Members) client(address string) (*etcd.Client, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c := m.clients[address]; c != nil {
-		return c, nil
-	}
-	c, err := etcd.Open(etcd.Config{ClientURL: "https://" + net.JoinHostPort(address, etcdPort), Identity: m.Identity})
-	if err != nil {
-		return nil, err
-	}
-	if m.clients == nil {
-		m.clients = map[string]*etcd.Client{}
-	}
-	m.clients[address] = c
-	return c, nil
 }

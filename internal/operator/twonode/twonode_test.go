@@ -46,7 +46,7 @@ func TestWhetherTheOtherMemberMayBeStopped(t *testing.T) {
 }
 
 func TestAnEtcdThatNobodyReachesIsUnknown(t *testing.T) {
-	m := &Members{Identity: etcd.Identity{CA: "/nowhere", Cert: "/nowhere", Key: "/nowhere"}}
+	m := &Members{etcd.Members{Identity: etcd.Identity{CA: "/nowhere", Cert: "/nowhere", Key: "/nowhere"}}}
 	got := m.Ask(t.Context(), []Host{{Name: "cp-1", Address: "127.0.0.1"}, {Name: "cp-2", Address: "no address"}})
 	if len(got) != 0 || got["cp-1"] != handover.MemberUnknown {
 		t.Errorf("got %v", got)
