@@ -18,21 +18,35 @@ type Style struct {
 
 const textWidth = 80
 
-// colours of a status: green, yellow, red, or none.
-var colours = map[Status]string{
-	Healthy: "\x1b[32m", Degraded: "\x1b[33m", Waiting: "\x1b[33m", Stopped: "\x1b[33m", NeedsHuman: "\x1b[31m", Unknown: "\x1b[31m", Unmanaged: "",
-}
-
+// What a terminal is told: a colour or weight, and Plain after it.
 const (
-	bold = "\x1b[1m"
-	back = "\x1b[0m"
+	Bold   = "\x1b[1m"
+	Green  = "\x1b[32m"
+	Yellow = "\x1b[33m"
+	Red    = "\x1b[31m"
+	Plain  = "\x1b[0m"
 )
 
-func (s Style) paint(colour, text string) string {
+// Colour is that of a status, empty for none.
+func (s Status) Colour() string {
+	switch s {
+	case Healthy:
+		return Green
+	case Degraded, Waiting, Stopped:
+		return Yellow
+	case NeedsHuman, Unknown:
+		return Red
+	case Unmanaged:
+	}
+	return ""
+}
+
+// Paint gives a text a colour, where the style has any.
+func (s Style) Paint(colour, text string) string {
 	if !s.Colour || colour == "" {
 		return text
 	}
-	return colour + text + back
+	return colour + text + Plain
 }
 
 // page is a text that is being written.
@@ -68,7 +82,7 @@ func (p *page) head(e Explanation) {
 	if e.SinceSeconds > 0 {
 		since = " for " + Ago(time.Duration(e.SinceSeconds*float64(time.Second)))
 	}
-	p.printf("%s: %s%s\n", p.style.paint(bold, "etcd on "+name), p.style.paint(colours[e.Status], string(e.Status)), since)
+	p.printf("%s: %s%s\n", p.style.Paint(Bold, "etcd on "+name), p.style.Paint(e.Status.Colour(), string(e.Status)), since)
 	p.wrapped("  ", e.Summary)
 	switch e.Source {
 	case FromFiles:
@@ -120,7 +134,7 @@ func (p *page) section(title string, lines []string) {
 	}
 }
 
-func (p *page) title(text string) { p.printf("\n%s\n", p.style.paint(bold, text)) }
+func (p *page) title(text string) { p.printf("\n%s\n", p.style.Paint(Bold, text)) }
 
 func (p *page) advice(e Explanation) {
 	if len(e.Next) == 0 {
@@ -132,7 +146,7 @@ func (p *page) advice(e Explanation) {
 			p.wrapped("  ", a.Does)
 			continue
 		}
-		p.printf("  %s\n", p.style.paint(bold, a.Command))
+		p.printf("  %s\n", p.style.Paint(Bold, a.Command))
 		p.wrapped("      ", a.Does)
 	}
 }

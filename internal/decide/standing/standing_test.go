@@ -72,7 +72,7 @@ func TestColourAddsNothing(t *testing.T) {
 	for name, f := range situations(t) {
 		v := Describe(f)
 		plain, coloured := Text(v, Style{}), Text(v, Style{Colour: true})
-		for _, c := range []string{bold, green, yellow, red, back} {
+		for _, c := range []string{explain.Bold, explain.Green, explain.Yellow, explain.Red, explain.Plain} {
 			coloured = strings.ReplaceAll(coloured, c, "")
 		}
 		if plain != coloured {

@@ -8,41 +8,15 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/explain"
 )
 
-// Style is how a text looks. Its zero value is plain.
-type Style struct {
-	// Colour marks what matters with the escapes of terminals. Without it nothing
-	// is missing: each word says what it says.
-	Colour bool
-	// Wide adds addresses, who said what, and whole reasons.
-	Wide bool
-}
+// Style is how a text looks. Without colour nothing is missing: each word says
+// what it says. Wide adds addresses, who said what, and whole reasons.
+type Style = explain.Style
 
 // Width is how wide a text is at most, but for words that are wider.
 const Width = 100
 
-const (
-	bold   = "\x1b[1m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	red    = "\x1b[31m"
-	back   = "\x1b[0m"
-)
-
-// colourOf is the colour of a status.
-var colourOf = map[explain.Status]string{
-	explain.Healthy: green, explain.Degraded: yellow, explain.Waiting: yellow, explain.Stopped: yellow, explain.NeedsHuman: red, explain.Unknown: red,
-	explain.Unmanaged: "",
-}
-
 // levelColour is that of a finding.
-var levelColour = map[Level]string{Critical: red, Warning: yellow, Note: ""}
-
-func (s Style) paint(colour, text string) string {
-	if !s.Colour || colour == "" {
-		return text
-	}
-	return colour + text + back
-}
+var levelColour = map[Level]string{Critical: explain.Red, Warning: explain.Yellow, Note: ""}
 
 // page is a text that is being written.
 type page struct {
@@ -55,7 +29,7 @@ func (p *page) printf(format string, args ...any) { _, _ = fmt.Fprintf(p, format
 // Text writes a view for a person: from what matters most to where it is from.
 func Text(v View, style Style) string {
 	p := &page{style: style}
-	p.printf("%s: %s  (%s)\n", p.style.paint(bold, v.Cluster), p.style.paint(colourOf[v.Status], string(v.Status)), v.At.UTC().Format("2006-01-02 15:04:05Z"))
+	p.printf("%s: %s  (%s)\n", p.style.Paint(explain.Bold, v.Cluster), p.style.Paint(v.Status.Colour(), string(v.Status)), v.At.UTC().Format("2006-01-02 15:04:05Z"))
 	p.wrapped("  ", v.Summary)
 	p.redundancy(v.Redundancy)
 	p.findings(v.Findings)
@@ -67,7 +41,7 @@ func Text(v View, style Style) string {
 	return p.String()
 }
 
-func (p *page) title(text string) { p.printf("\n%s\n", p.style.paint(bold, text)) }
+func (p *page) title(text string) { p.printf("\n%s\n", p.style.Paint(explain.Bold, text)) }
 
 func (p *page) redundancy(r Redundancy) {
 	p.title("Redundancy")
@@ -113,7 +87,7 @@ func (p *page) findings(list []Finding) {
 		p.printf("  Nothing.\n")
 	}
 	for i, f := range list {
-		p.wrapped("  ", fmt.Sprintf("%d. %s: %s", i+1, p.style.paint(levelColour[f.Level], string(f.Level)), f.What))
+		p.wrapped("  ", fmt.Sprintf("%d. %s: %s", i+1, p.style.Paint(levelColour[f.Level], string(f.Level)), f.What))
 		if f.Means != "" {
 			p.wrapped("     ", "Means: "+f.Means)
 		}
@@ -122,7 +96,7 @@ func (p *page) findings(list []Finding) {
 			if f.On != "" {
 				on = " on " + f.On
 			}
-			p.printf("     Type%s: %s\n", on, p.style.paint(bold, f.Type))
+			p.printf("     Type%s: %s\n", on, p.style.Paint(explain.Bold, f.Type))
 		}
 		if f.Page != "" {
 			p.printf("     Read: %s\n", f.Page)
@@ -305,7 +279,7 @@ func (p *page) wrapped(indent, text string) {
 
 // seen is how wide a text is on a terminal.
 func seen(s string) int {
-	for _, c := range []string{bold, green, yellow, red, back} {
+	for _, c := range []string{explain.Bold, explain.Green, explain.Yellow, explain.Red, explain.Plain} {
 		s = strings.ReplaceAll(s, c, "")
 	}
 	return utf8.RuneCountInString(s)
