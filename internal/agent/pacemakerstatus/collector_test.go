@@ -127,6 +127,14 @@ type cluster struct {
 	stop    map[string]context.CancelFunc
 }
 
+// inTime runs a test on a cluster whose clock goes as fast as it can, with a
+// folder for the files of its hosts.
+func inTime(t *testing.T, test func(t *testing.T, c *cluster, dir string)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { test(t, newCluster(t), dir) })
+}
+
 func newCluster(t *testing.T) *cluster {
 	return &cluster{t: t, api: newAPI(), name: "healthy", known: map[string]decide.Input{}, members: []string{"cp-1", "cp-2"}, host: map[string]*Collector{}, stop: map[string]context.CancelFunc{}}
 }
@@ -202,9 +210,7 @@ func (c *cluster) online(name string) metav1.Condition {
 }
 
 func TestTwoCollectorsDoNotFightAndWriteOnlySignsOfLife(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		c.start("cp-1", dir)
 		c.start("cp-2", dir)
 		time.Sleep(10 * time.Minute)
@@ -224,9 +230,7 @@ func TestTwoCollectorsDoNotFightAndWriteOnlySignsOfLife(t *testing.T) {
 }
 
 func TestAChangeIsInTheAPIWithinASecond(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		c.start("cp-1", dir)
 		time.Sleep(45 * time.Second)
 		began := time.Now()
@@ -242,9 +246,7 @@ func TestAChangeIsInTheAPIWithinASecond(t *testing.T) {
 }
 
 func TestTheOtherHostWritesWhenTheCoordinatorsAgentIsGone(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		c.start("cp-1", dir)
 		c.start("cp-2", dir)
 		time.Sleep(time.Minute)
@@ -273,9 +275,7 @@ func TestTheOtherHostWritesWhenTheCoordinatorsAgentIsGone(t *testing.T) {
 }
 
 func TestWhatHappenedWhileTheAPIWasAwayKeepsItsTime(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		c.start("cp-1", dir)
 		time.Sleep(time.Minute)
 		c.api.mu.Lock()
@@ -302,9 +302,7 @@ func TestWhatHappenedWhileTheAPIWasAwayKeepsItsTime(t *testing.T) {
 }
 
 func TestAnObjectThatIsDeletedOrNotThereYetIsWrittenOnceItIsThere(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		object := c.api.object
 		c.api.object = nil
 		c.start("cp-1", dir)
