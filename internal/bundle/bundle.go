@@ -7,6 +7,7 @@ package bundle
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -26,8 +27,9 @@ const (
 	maxTotal = 256 << 20
 )
 
-// itemTime bounds the collection of one thing.
-const itemTime = 45 * time.Second
+// itemTime bounds the collection of one thing: on a sick host many commands
+// hang, and a person waits for all of them.
+const itemTime = 10 * time.Second
 
 // Item is one thing that is collected.
 type Item struct {
@@ -35,7 +37,12 @@ type Item struct {
 	// words.
 	Path, From, What string
 	// Tail keeps the end of what is too long; else its beginning is kept.
-	Tail    bool
+	Tail bool
+	// Heavy says that it reads much of a disk. Of each From one such thing is
+	// collected at a time: etcd may be on that disk.
+	Heavy bool
+	// Time bounds it; zero for the usual.
+	Time    time.Duration
 	Collect func(ctx context.Context) ([]byte, error)
 }
 
@@ -44,9 +51,11 @@ type Entry struct {
 	Path string `json:"path"`
 	From string `json:"from"`
 	What string `json:"what"`
-	// Bytes is how long it is in the bundle; Cut that it was longer.
-	Bytes int  `json:"bytes"`
-	Cut   bool `json:"cut,omitempty"`
+	// Bytes is how long it is in the bundle; Cut that it was longer. CutOff is
+	// after what time its collection was cut off, empty where it ended.
+	Bytes  int    `json:"bytes"`
+	Cut    bool   `json:"cut,omitempty"`
+	CutOff string `json:"cutOff,omitempty"`
 	// Failed is why it is not there, or not whole; Absent says that there is no
 	// such thing, which is no failure.
 	Failed string `json:"failed,omitempty"`
@@ -95,31 +104,33 @@ type Maker struct {
 	Total int
 }
 
-// Write collects items into a compressed archive. What cannot be collected is in
-// the index; an error means that there is no bundle.
+// Write collects items into a compressed archive, several at a time, and each
+// into it when it is there. What cannot be collected is in the index; an error
+// means that there is no bundle.
 func (m Maker) Write(ctx context.Context, out io.Writer, items []Item) (Index, error) {
-	index := Index{Made: m.Now.UTC(), By: m.By, Notes: m.Notes}
+	index := Index{Made: m.Now.UTC(), By: m.By, Notes: m.Notes, Entries: make([]Entry, len(items))}
 	zip := gzip.NewWriter(out)
 	archive := tar.NewWriter(zip)
-	left := m.Total
-	if left == 0 {
-		left = maxTotal
-	}
-	for _, item := range items {
-		e, data := m.collect(ctx, item, left)
+	left := cmp.Or(m.Total, maxTotal)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	for c := range m.collectAll(ctx, items) {
 		if ctx.Err() != nil {
-			return index, context.Cause(ctx)
+			continue // until every worker has ended
 		}
-		if len(data) > 0 {
-			if err := m.add(archive, item.Path, data); err != nil {
-				return index, err
-			}
+		e, data := fit(c, left)
+		if err := m.add(archive, e.Path, data); err != nil {
+			stop(err)
+			continue
 		}
 		left -= len(data)
-		index.Entries = append(index.Entries, e)
+		index.Entries[c.at] = e
 		if m.Told != nil {
 			m.Told(e)
 		}
+	}
+	if ctx.Err() != nil {
+		return index, context.Cause(ctx)
 	}
 	if err := m.addIndex(archive, index); err != nil {
 		return index, err
@@ -127,22 +138,38 @@ func (m Maker) Write(ctx context.Context, out io.Writer, items []Item) (Index, e
 	return index, errors.Join(archive.Close(), zip.Close())
 }
 
-// collect asks for one thing and takes what is secret out of it.
-func (m Maker) collect(ctx context.Context, item Item, left int) (Entry, []byte) {
-	e := Entry{Path: item.Path, From: item.From, What: item.What}
-	if left <= 0 {
-		e.Failed = "not collected: the bundle is as long as it may be"
+// fit keeps of what was collected what the bundle has room for.
+func fit(c collected, left int) (Entry, []byte) {
+	e := c.entry
+	if left <= 0 && len(c.data) > 0 {
+		e.Failed, e.Bytes = "not collected: the bundle is as long as it may be", 0
 		return e, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, itemTime, fmt.Errorf("no answer within %s", itemTime))
+	data, cut := bound(c.data, left, c.tail)
+	e.Bytes, e.Cut = len(data), e.Cut || cut
+	return e, data
+}
+
+// collect asks for one thing and takes what is secret out of it.
+func (m Maker) collect(ctx context.Context, item Item) (Entry, []byte) {
+	e := Entry{Path: item.Path, From: item.From, What: item.What}
+	limit := cmp.Or(item.Time, itemTime)
+	late := fmt.Errorf("cut off after %s", limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
 	data, err := item.Collect(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), late) {
+		e.CutOff = limit.String()
+		if !errors.Is(err, late) {
+			err = fmt.Errorf("%w: %w", late, err)
+		}
+	}
 	if err != nil {
-		e.Failed, e.Absent = m.Redact.Text(firstLines(err.Error())), absent(err.Error())
+		e.Failed, e.Absent = m.Redact.Text(firstLines(err.Error())), e.CutOff == "" && absent(err.Error())
 	}
 	// Redacted before it is cut: half a secret has not the looks of one.
 	data, raw := bound(data, 4*maxItem, item.Tail)
-	text, cut := bound([]byte(m.Redact.Text(string(data))), min(maxItem, left), item.Tail)
+	text, cut := bound([]byte(m.Redact.Text(string(data))), maxItem, item.Tail)
 	e.Bytes, e.Cut = len(text), raw || cut
 	return e, text
 }
@@ -174,7 +201,11 @@ func firstLines(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
+// add writes a file; an empty one would be no evidence.
 func (m Maker) add(archive *tar.Writer, path string, data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
 	header := &tar.Header{Name: m.Name + "/" + path, Mode: 0o600, Size: int64(len(data)), ModTime: m.Now, Typeflag: tar.TypeReg}
 	if err := archive.WriteHeader(header); err != nil {
 		return fmt.Errorf("write the bundle: %w", err)
@@ -222,6 +253,9 @@ func (x Index) Text() string {
 		cut := ""
 		if e.Cut {
 			cut = ", cut"
+		}
+		if e.CutOff != "" {
+			cut += ", cut off after " + e.CutOff
 		}
 		fmt.Fprintf(&out, "  %s: %s (%d bytes%s)\n", e.Path, e.What, e.Bytes, cut)
 	}

@@ -16,7 +16,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/redact"
@@ -104,11 +106,11 @@ func TestWhatAHostHasNotIsNoFailure(t *testing.T) {
 }
 
 func TestABundleIsBounded(t *testing.T) {
-	long := strings.Repeat("0123456789abcde\n", 1<<20) // 16 MiB
-	index, files := made(t, Maker{Total: maxItem + 100},
-		Item{Path: "head", Collect: says("first\n"+long, nil)},
-		Item{Path: "tail", Tail: true, Collect: says(long+"last\n", nil)},
-		Item{Path: "none", Collect: says("x", nil)},
+	long := strings.Repeat("0123456789abcde\n", 1<<20)   // 16 MiB
+	index, files := made(t, Maker{Total: maxItem + 100}, // heavy ones follow each other
+		Item{Path: "head", Heavy: true, Collect: says("first\n"+long, nil)},
+		Item{Path: "tail", Heavy: true, Tail: true, Collect: says(long+"last\n", nil)},
+		Item{Path: "none", Heavy: true, Collect: says("x", nil)},
 	)
 	if !strings.HasPrefix(files["head"], "first\n") || len(files["head"]) > maxItem || !index.Entries[0].Cut {
 		t.Errorf("the beginning: %d bytes", len(files["head"]))
@@ -128,6 +130,75 @@ func TestABundleThatIsInterruptedIsAnError(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestAHostOnWhichManyCommandsHangIsCollectedFromInSeconds has every second of
+// forty commands of a host hang after its first words.
+func TestAHostOnWhichManyCommandsHangIsCollectedFromInSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return []byte("first words\n"), fmt.Errorf("run pcs: %w (signal: terminated)", context.Cause(ctx))
+		}
+		var items []Item
+		for i := range 40 {
+			item := Item{Path: fmt.Sprintf("hosts/cp-1/%d.txt", i), From: "cp-1", What: "a thing", Collect: says("all of it\n", nil)}
+			if i%2 == 0 {
+				item.Collect = hangs
+			}
+			items = append(items, item)
+		}
+		began := time.Now()
+		index, files := made(t, Maker{}, items...)
+		if took, most := time.Since(began), 20/atOnce*itemTime; took > most {
+			t.Errorf("took %s, more than %s", took, most)
+		}
+		for i, e := range index.Entries {
+			switch text := files[e.Path]; {
+			case e.Path != items[i].Path:
+				t.Errorf("%s is listed in the place of %s", e.Path, items[i].Path)
+			case i%2 == 0 && (e.CutOff != "10s" || text != "first words\n" || !strings.Contains(e.Failed, "cut off after 10s")):
+				t.Errorf("%+v: %q", e, text)
+			case i%2 == 1 && (e.CutOff != "" || e.Failed != "" || text != "all of it\n"):
+				t.Errorf("%+v: %q", e, text)
+			}
+		}
+		if !strings.Contains(files["INDEX.txt"], "hosts/cp-1/0.txt: a thing (12 bytes, cut off after 10s)") {
+			t.Errorf("the index does not say that it was cut off:\n%s", files["INDEX.txt"])
+		}
+	})
+}
+
+// TestWhatWearsADiskIsReadOneAfterTheOther counts how many of a host's journals
+// are read at a time, while another host's are.
+func TestWhatWearsADiskIsReadOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		now, most := map[string]int{}, map[string]int{}
+		count := func(from string, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			now[from] += n
+			most[from] = max(most[from], now[from])
+			now["all"] += n
+			most["all"] = max(most["all"], now["all"])
+		}
+		var items []Item
+		for _, from := range []string{"cp-1", "cp-2"} {
+			items = append(items, Host(from, time.Hour, func(_ context.Context, line ...string) ([]byte, error) {
+				if line[0] == "journalctl" {
+					count(from, 1)
+					time.Sleep(time.Second) // of the bubble's clock
+					count(from, -1)
+				}
+				return []byte("text\n"), nil
+			})...)
+		}
+		made(t, Maker{}, items...)
+		if most["cp-1"] != 1 || most["cp-2"] != 1 || most["all"] != 2 {
+			t.Errorf("read at a time: %v", most)
+		}
+	})
 }
 
 // The secrets that are planted. None of them looks like one.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,13 +72,16 @@ type Cluster struct {
 	Client client.Client
 	// Logs reads the ends of logs of pods.
 	Logs func(ctx context.Context, namespaces []string, lines int64) ([]kube.PodLog, error)
+
+	first sync.Once
+	mu    sync.Mutex
 	// gone is why the API does not answer: what failed once is not waited for
 	// again for each kind.
 	gone error
 }
 
-// apiTime bounds one question to the API.
-const apiTime = 20 * time.Second
+// logsTime bounds the logs of all pods, each of which is a question.
+const logsTime = 30 * time.Second
 
 // logLines is how much of the log of each container is taken.
 const logLines = 600
@@ -98,22 +102,46 @@ func (c *Cluster) Items() []Item {
 		})
 	}
 	return append(out, Item{
-		Path: "cluster/pods.log", From: "API", What: "ends of the logs of the cluster's own pods",
+		Path: "cluster/pods.log", From: "API", What: "ends of the logs of the cluster's own pods", Heavy: true, Time: logsTime,
 		Collect: func(ctx context.Context) ([]byte, error) { return c.ask(ctx, c.logs) },
 	})
 }
 
-func (c *Cluster) ask(ctx context.Context, question func(context.Context) ([]byte, error)) ([]byte, error) {
-	if c.gone != nil {
-		return nil, fmt.Errorf("the API did not answer before: %w", c.gone)
+// ask asks the API unless it was found away. The first question is asked alone,
+// and the others wait for what comes of it.
+func (c *Cluster) ask(ctx context.Context, question func(context.Context) ([]byte, error)) (data []byte, err error) {
+	first := false
+	c.first.Do(func() {
+		first = true
+		data, err = question(ctx)
+		c.note(err)
+	})
+	if first {
+		return data, err
 	}
-	limit, cancel := context.WithTimeoutCause(ctx, apiTime, fmt.Errorf("no answer within %s", apiTime))
-	defer cancel()
-	data, err := question(limit)
-	if err != nil && ctx.Err() == nil && unreachable(err) {
-		c.gone = err
+	if gone := c.away(); gone != nil {
+		return nil, fmt.Errorf("the API did not answer before: %w", gone)
+	}
+	data, err = question(ctx)
+	if ctx.Err() == nil { // a long list may take too long, and a short one not
+		c.note(err)
 	}
 	return data, err
+}
+
+// note remembers an error that says that the API does not answer.
+func (c *Cluster) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && unreachable(err) {
+		c.gone = err
+	}
+}
+
+func (c *Cluster) away() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
 }
 
 // unreachable tells no answer from an answer that refuses.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/site"
@@ -27,7 +28,7 @@ const lines = 20000
 type command struct {
 	path, what string
 	line       []string
-	tail       bool
+	tail       bool // it is long, and its end counts
 }
 
 // commands are what a host is asked. None of them is a shell, so that they mean
@@ -116,9 +117,12 @@ func files() []fileSet {
 		{"kubernetes/manifests.txt", "static pods", "/etc/kubernetes/manifests", `.+[.]yaml`},
 		{"kubernetes/etcd-pod.txt", "the pod of etcd", "/etc/kubernetes/static-pod-resources", `.+/pod[.]yaml`},
 		{"kubernetes/kubelet.yaml", "kubelet's configuration", "/var/lib/kubelet/config.yaml", ""},
-		{"kubernetes/pods.txt", "ends of the logs of the cluster's own pods", "/var/log/pods", `.+/kube-system_.+[.]log`},
+		{"kubernetes/pods.txt", "ends of the logs of the cluster's own pods", podLogs, `.+/kube-system_.+[.]log`},
 	}
 }
+
+// podLogs is where kubelet keeps logs.
+const podLogs = "/var/log/pods"
 
 // fileBytes is how much of the end of each file is taken.
 const fileBytes = "2097152"
@@ -128,7 +132,7 @@ func (f fileSet) line() []string {
 	switch {
 	case f.name == "":
 		return []string{"tail", "--bytes=" + fileBytes, f.at}
-	case f.at == "/var/log/pods":
+	case f.at == podLogs:
 		return []string{"find", f.at, "-regex", f.name, "-exec", "tail", "--verbose", "--bytes=131072", "{}", "+"}
 	}
 	return []string{"find", f.at, "-maxdepth", "3", "-type", "f", "-regex", f.name, "-exec", "tail", "--verbose", "--bytes=" + fileBytes, "{}", "+"}
@@ -138,17 +142,17 @@ func (f fileSet) line() []string {
 func Host(name string, since time.Duration, run Run) []Item {
 	var out []Item
 	run = reached(run)
-	add := func(path, what string, tail bool, line []string) {
+	add := func(path, what string, tail, heavy bool, line []string) {
 		out = append(out, Item{
-			Path: "hosts/" + name + "/" + path, From: name, What: what, Tail: tail,
+			Path: "hosts/" + name + "/" + path, From: name, What: what, Tail: tail, Heavy: heavy,
 			Collect: func(ctx context.Context) ([]byte, error) { return run(ctx, line...) },
 		})
 	}
 	for _, c := range commands(since) {
-		add(c.path, c.what, c.tail, c.line)
+		add(c.path, c.what, c.tail, c.tail, c.line)
 	}
 	for _, f := range files() {
-		add(f.path, f.what, true, f.line())
+		add(f.path, f.what, true, f.at == podLogs, f.line())
 	}
 	return out
 }
@@ -156,12 +160,10 @@ func Host(name string, since time.Duration, run Run) []Item {
 // reached asks a host first whether it is there: one that is off is not waited
 // for again for each thing.
 func reached(run Run) Run {
-	asked, gone := false, error(nil)
+	var first sync.Once
+	var gone error
 	return func(ctx context.Context, line ...string) ([]byte, error) {
-		if !asked {
-			asked = true
-			_, gone = run(ctx, "true")
-		}
+		first.Do(func() { _, gone = run(ctx, "true") })
 		if gone != nil {
 			return nil, fmt.Errorf("the host cannot be reached: %w", gone)
 		}

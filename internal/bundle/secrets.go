@@ -26,6 +26,7 @@ var secretFiles = [][]string{
 // Secrets reads the secrets of a host. What cannot be read is said: the looks of
 // secrets are all that guards those.
 func Secrets(ctx context.Context, run Run) (known []string, problems []string) {
+	run = reached(run)
 	for _, line := range secretFiles {
 		ctx, cancel := context.WithTimeoutCause(ctx, itemTime, errors.New("no answer in time"))
 		data, err := run(ctx, line...)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -161,21 +162,32 @@ func (f *bundleFlags) report(streams Streams, path string, index support.Index) 
 	return err
 }
 
-// learnSecrets reads the secrets of hosts, so that they are known.
+// learnSecrets reads the secrets of hosts, of all at a time, so that they are
+// known.
 func learnSecrets(ctx context.Context, hosts []namedRun) (known, problems []string) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
 	for _, h := range hosts {
-		secrets, missing := support.Secrets(ctx, h.run)
-		known = append(known, secrets...)
-		for _, m := range missing {
-			problems = append(problems, h.name+": "+m)
-		}
+		all.Go(func() {
+			secrets, missing := support.Secrets(ctx, h.run)
+			mu.Lock()
+			defer mu.Unlock()
+			known = append(known, secrets...)
+			for _, m := range missing {
+				problems = append(problems, h.name+": "+m)
+			}
+		})
 	}
+	all.Wait()
+	slices.Sort(problems)
 	return known, problems
 }
 
 func tellEntry(out io.Writer, e support.Entry) {
 	switch {
 	case e.Absent:
+	case e.CutOff != "":
+		_, _ = fmt.Fprintf(out, "  %-8s %s: cut off after %s\n", e.From, e.What, e.CutOff)
 	case e.Failed != "":
 		_, _ = fmt.Fprintf(out, "  %-8s %s: not collected\n", e.From, e.What)
 	default:
