@@ -72,6 +72,13 @@ const drainSpare = 10 * time.Second
 // drain depends on what a router holds while it leaves: a host's ports are not
 // the successor's before it is gone, so it must not take an hour. The number
 // of routers has no part in it: scaling replaces none.
+//
+// A lone one takes no new connections while it finishes, and nobody else does.
+// Traefik finishes as soon as no request is under way, but for connections on
+// which nothing was said yet: those it waits for to the end, and clients that
+// dial ahead, as browsers do, always have some. So nearly every end takes all
+// of Finish. A second is enough for nearly every request; a longer one is cut
+// rather than everybody kept waiting for it.
 func drain(hostNetwork, single bool) Drain {
 	switch {
 	case !hostNetwork:
@@ -79,7 +86,7 @@ func drain(hostNetwork, single bool) Drain {
 	case !single:
 		return Drain{Accept: 10 * time.Second, Finish: 20 * time.Second}
 	}
-	return Drain{Finish: 5 * time.Second} // nobody else serves meanwhile
+	return Drain{Finish: time.Second}
 }
 
 // newRouter settles everything but what depends on other objects.

@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"math"
 
 	operatorv1 "github.com/openshift/api/operator/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,6 +30,7 @@ type route struct {
 	Rule        string   `json:"rule"`
 	Service     string   `json:"service"`
 	Middlewares []string `json:"middlewares,omitempty"`
+	Priority    int64    `json:"priority,omitempty"`
 }
 
 type tlsOptions struct {
@@ -47,11 +49,29 @@ type clientAuth struct {
 const (
 	named = "holdfast-named"
 	alive = "holdfast-alive"
+	// nobodys answers for hosts that no route names.
+	nobodys = "holdfast-nobodys"
 )
+
+// lastPriority comes after the default backend of an Ingress, to which Traefik
+// gives the lowest number of 32 bits.
+const lastPriority int64 = math.MinInt32 - 1
+
+// everything is a rule that every request follows. It names a host because
+// Traefik warns of a rule with TLS and without one, at every change.
+const everything = "PathPrefix(`/`) || Host(`nobody.invalid`)"
+
+// retryAfter is when a client may ask again, in seconds: a router that starts
+// knows the cluster by then.
+const retryAfter = "1"
 
 // routes are those on the port for statistics. Traefik's ping says no more
 // that all is well as soon as it begins to leave: that is its readiness. It
 // lives and serves until its end, and so its API does.
+//
+// The last one answers 503 to whoever asks for a host that no route names. It
+// is there before the cluster has been read, when nobody can say whether there
+// is such a host: 404 would be for good, and is what caches keep.
 func routes(r *ingress.Router) map[string]route {
 	stats := func(path, service string, middlewares ...string) route {
 		return route{EntryPoints: []string{ingress.MetricsPort}, Rule: fmt.Sprintf("Path(`%s`)", path), Service: service, Middlewares: middlewares}
@@ -60,6 +80,10 @@ func routes(r *ingress.Router) map[string]route {
 		"holdfast-alive":   stats(alivePath, "api@internal", named, alive),
 		"holdfast-ready":   stats(readyPath, "ping@internal", named),
 		"holdfast-metrics": stats(metricsPath, "prometheus@internal"),
+		nobodys: {
+			EntryPoints: []string{portHTTP, portHTTPS}, Rule: everything, Service: nobodys,
+			Middlewares: []string{nobodys}, Priority: lastPriority,
+		},
 	}
 	if markerLabels(r) != nil {
 		out["holdfast-started"] = stats(startedPath(r), "api@internal")
@@ -68,15 +92,25 @@ func routes(r *ingress.Router) map[string]route {
 }
 
 func middlewares(r *ingress.Router) map[string]any {
-	return map[string]any{
-		named: map[string]any{"headers": map[string]any{"customResponseHeaders": map[string]string{ControllerHeader: r.Name}}},
-		alive: map[string]any{"replacePath": map[string]string{"path": "/api/version"}},
+	header := func(name, value string) any {
+		return map[string]any{"headers": map[string]any{"customResponseHeaders": map[string]string{name: value}}}
 	}
+	return map[string]any{
+		named:   header(ControllerHeader, r.Name),
+		alive:   map[string]any{"replacePath": map[string]string{"path": "/api/version"}},
+		nobodys: header("Retry-After", retryAfter),
+	}
+}
+
+// services are those without which a route leads nowhere. One that has no
+// servers is answered for with 503.
+func services() map[string]any {
+	return map[string]any{nobodys: map[string]any{"loadBalancer": map[string]any{"servers": []any{}}}}
 }
 
 func dynamic(r *ingress.Router) string {
 	data, err := yaml.Marshal(map[string]any{
-		"http": map[string]any{"routers": routes(r), "middlewares": middlewares(r)},
+		"http": map[string]any{"routers": routes(r), "middlewares": middlewares(r), "services": services()},
 		"tls": map[string]any{
 			"stores": map[string]any{"default": map[string]any{"defaultCertificate": map[string]string{
 				"certFile": Folder + "/tls/tls.crt", "keyFile": Folder + "/tls/tls.key",

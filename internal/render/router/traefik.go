@@ -62,6 +62,9 @@ func Arguments(r *ingress.Router) []string {
 		"--api=true", "--api.dashboard=false",
 		"--ping=true", "--ping.manualrouting=true",
 		"--metrics.prometheus=true", "--metrics.prometheus.manualrouting=true",
+		// Files are what it has first of all only if nothing waits for a second
+		// change; and a change that waits keeps one that leaves for two seconds.
+		"--providers.providersthrottleduration=0s",
 		"--providers.file.directory=" + Folder, "--providers.file.watch=true",
 	}
 	args = append(args, entryPoint(r, portHTTP, r.HTTP, "asdefault=true")...)
