@@ -23,6 +23,7 @@ func (tr *trial) finish() {
 	if tr.sampler != nil {
 		tr.sampler.stop()
 	}
+	tr.blind()
 	tr.keepDecisions()
 	tr.result.Failed = tr.Failed()
 	if !tr.at.IsZero() {

@@ -3,12 +3,15 @@ package twonode_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/test/twonode/evidence"
+	"github.com/holdfast/holdfast/test/twonode/witness"
 )
 
 // monitors is how many monitors one figure is the mean of.
@@ -91,3 +94,37 @@ func (tr *trial) daemonTicks(host string) int {
 	}
 	return ticks
 }
+
+// TestCostOfTheAgent measures what holdfast-agent uses on both hosts while
+// nothing happens but that Prometheus asks it each second.
+func TestCostOfTheAgent(t *testing.T) {
+	s := open(t)
+	tr := newTrial(t, s, "cost of the agent", 0)
+	tr.eventually(wholeWithin, "the cluster is whole", func() error { return tr.whole(tr.Context()) })
+	tr.see()
+	defer tr.blind()
+	var medians []string
+	idle := map[string][]float64{}
+	for range idleWindows {
+		from := time.Now()
+		pause(tr.Context(), idleWindow)
+		for host, used := range witness.Spent(tr.seen.prometheus.Costs(), from, time.Now()) {
+			idle[host] = append(idle[host], used)
+		}
+	}
+	for _, h := range tr.hosts() {
+		list := slices.Sorted(slices.Values(idle[h]))
+		if len(list) == 0 {
+			t.Fatalf("the control group of holdfast-agent on %s was not read", h)
+		}
+		medians = append(medians, fmt.Sprintf("%s %.1f", h, evidence.Percentile(list, 50)))
+	}
+	t.Logf("holdfast-agent while nothing happens, ms of CPU a second, median of %d times %s: %s", idleWindows, idleWindow, strings.Join(medians, ", "))
+}
+
+// How long an agent is watched while nothing happens, each time longer than
+// the time between two of its looks.
+const (
+	idleWindows = 5
+	idleWindow  = 35 * time.Second
+)

@@ -32,6 +32,7 @@ type trial struct {
 	rec, apiRec *client.Recorder
 	loads       []*client.Load
 	sampler     *sampler
+	seen        *seeing
 	began       time.Time
 	at          time.Time // of the fault
 	log         int64
@@ -66,9 +67,13 @@ func scenario(t *testing.T, name string, times int, play func(*trial)) {
 	}
 }
 
+// slug is a scenario's name as that of a file.
+func slug(name string) string {
+	return strings.NewReplacer(" ", "-", ",", "", "/", "-", ":", "", "(", "", ")", "").Replace(name)
+}
+
 func newTrial(t *testing.T, s *site, name string, i int) *trial {
-	slug := strings.NewReplacer(" ", "-", ",", "", "/", "-", ":", "").Replace(name)
-	dir, err := filepath.Abs(filepath.Join(*output, slug, fmt.Sprintf("%s-%d", time.Now().UTC().Format("150405"), i)))
+	dir, err := filepath.Abs(filepath.Join(*output, slug(name), fmt.Sprintf("%s-%d", time.Now().UTC().Format("150405"), i)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +83,13 @@ func newTrial(t *testing.T, s *site, name string, i int) *trial {
 func (tr *trial) play(play func(*trial)) {
 	defer tr.finish()
 	tr.eventually(wholeWithin, "the cluster is whole before", func() error { return tr.whole(tr.Context()) })
+	tr.see()
 	tr.remember()
 	tr.startLoads()
 	play(tr)
 	tr.healthyAgain()
 	tr.endLoads()
+	tr.told()
 	tr.measure()
 }
 

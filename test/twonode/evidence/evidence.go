@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,14 @@ type Trial struct {
 	// Voters is from the fault, or from its end where somebody had to end it,
 	// until there were two voters again.
 	Voters *Seconds `json:"voters,omitempty"`
+	// Told are from what Pacemaker, Corosync or the agent of etcd logged, or from
+	// when the API took writes again after it, until the API showed it. FirstTold
+	// is from the fault until the API showed anything of it.
+	Told      []Seconds `json:"told,omitempty"`
+	FirstTold *Seconds  `json:"firstTold,omitempty"`
+	// AgentCPU is what holdfast-agent used by host from the fault until all was
+	// well, in ms a second.
+	AgentCPU map[string]float64 `json:"agentCPU,omitempty"`
 	// Fences is how many were carried out.
 	Fences int `json:"fences"`
 }
@@ -128,8 +137,8 @@ var parts = []column{
 	{"API", func(t Trial) *Seconds { return t.API }},
 }
 
-// Table returns two tables in Markdown: the recovery times of each scenario
-// (p50 / p90 / max, in seconds) and their parts (p50 / max).
+// Table returns tables in Markdown: the recovery times of each scenario (p50 /
+// p90 / max, in seconds), their parts (p50 / max), and how soon people were told.
 func Table(list []Trial) string {
 	var b strings.Builder
 	names, byName := group(list)
@@ -155,7 +164,58 @@ func Table(list []Trial) string {
 		}
 		b.WriteString("\n")
 	}
+	return b.String() + told(names, byName)
+}
+
+// told is the third table: how soon people were told, over all changes of all
+// trials, and what the agents of the two hosts cost meanwhile, the busier first.
+func told(names []string, byName map[string][]Trial) string {
+	var b strings.Builder
+	b.WriteString("\n| scenario | changes | event to API, p50 / p99 / max | fault to API, p50 / max | agents, ms of CPU a second, p50 |\n|---|---|---|---|---|\n")
+	var all []Trial
+	line := func(name string, trials []Trial) {
+		delays := delaysOf(trials)
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s |\n", name, len(delays), spread(delays, 50, 99, 100),
+			spread(values(trials, column{value: func(t Trial) *Seconds { return t.FirstTold }}), 50, 100), costs(trials))
+	}
+	for _, name := range names {
+		if trials := byName[name]; len(delaysOf(trials)) > 0 {
+			line(name, trials)
+			all = append(all, trials...)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	line("all", all)
 	return b.String()
+}
+
+func delaysOf(list []Trial) []float64 {
+	var out []float64
+	for _, t := range list {
+		for _, d := range t.Told {
+			out = append(out, float64(d))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// costs are the medians of the busier and of the calmer host's agent.
+func costs(list []Trial) string {
+	var most, least []float64
+	for _, t := range list {
+		if used := slices.Sorted(maps.Values(t.AgentCPU)); len(used) > 0 {
+			most, least = append(most, used[len(used)-1]), append(least, used[0])
+		}
+	}
+	if len(most) == 0 {
+		return "–"
+	}
+	slices.Sort(most)
+	slices.Sort(least)
+	return fmt.Sprintf("%.0f, %.0f", Percentile(most, 50), Percentile(least, 50))
 }
 
 func heading(b *strings.Builder, second, third string, list []column) {

@@ -66,3 +66,23 @@ func TestTrialsAreReadBack(t *testing.T) {
 		t.Error("a torn file was read without a word")
 	}
 }
+
+func TestTheTableHoldsHowSoonPeopleWereTold(t *testing.T) {
+	list := []Trial{
+		{Scenario: "power cut", Told: []Seconds{0.4, 1.2}, FirstTold: new(Seconds(3.1)), AgentCPU: map[string]float64{"cp-1": 80, "cp-2": 20}},
+		{Scenario: "power cut", Told: []Seconds{0.6}, FirstTold: new(Seconds(3.5)), AgentCPU: map[string]float64{"cp-1": 10, "cp-2": 60}},
+		{Scenario: "nobody was told"},
+	}
+	got := Table(list)
+	for _, want := range []string{
+		"| power cut | 3 | 0.6 / 1.2 / 1.2 | 3.1 / 3.5 | 60, 10 |\n",
+		"| all | 3 | 0.6 / 1.2 / 1.2 | 3.1 / 3.5 | 60, 10 |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the table lacks %q:\n%s", want, got)
+		}
+	}
+	if strings.Contains(Table(list[2:]), "event to API") {
+		t.Error("a table of nothing")
+	}
+}

@@ -1,0 +1,77 @@
+package twonode_test
+
+import (
+	"slices"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+)
+
+// How far the reports' times may be from those of the clients, on a busy
+// machine.
+const (
+	closeTo   = 2 * time.Second
+	noticedIn = 10 * time.Second // a failure, by whoever reports it
+	overIn    = 15 * time.Second // the end, after both were seen to be voters
+)
+
+// reportsFit checks that the reports' times are in order, and are those that the
+// clients saw.
+func (tr *trial) reportsFit(list []decide.Incident) {
+	tr.Helper()
+	for n, i := range list {
+		for k, f := range i.Failures {
+			tr.inOrder(f)
+			if n == 0 && k == 0 {
+				tr.fitsClients(i, f)
+			}
+		}
+		if !i.End.After(i.Start) {
+			tr.Errorf("report %s ends at %s and begins at %s", i.ID, i.End, i.Start)
+		}
+	}
+}
+
+// follows are the phases that cannot change places.
+var follows = []decide.Phase{decide.PhaseLost, decide.PhaseFenced, decide.PhaseDecided, decide.PhaseEtcd, decide.PhaseBack, decide.PhaseVoters}
+
+func (tr *trial) inOrder(f decide.Failure) {
+	tr.Helper()
+	var list []decide.Moment
+	for _, p := range follows {
+		if m := f.Moment(p); !m.At.IsZero() {
+			list = append(list, m)
+		}
+	}
+	if !slices.IsSortedFunc(list, func(a, b decide.Moment) int { return a.At.Compare(b.At) }) {
+		tr.Errorf("the phases of a report are not in order: %+v", list)
+	}
+	for _, m := range f.Moments {
+		if !m.At.IsZero() && m.After != m.At.Sub(f.At) {
+			tr.Errorf("%s is told to be %s after the failure, and is %s after it", m.Phase, m.After, m.At.Sub(f.At))
+		}
+	}
+}
+
+func (tr *trial) fitsClients(i decide.Incident, f decide.Failure) {
+	tr.Helper()
+	if began := i.Start.Sub(tr.at); began < -closeTo || began > noticedIn {
+		tr.Errorf("report %s begins %s after the fault", i.ID, began)
+	}
+	etcd, back := f.Moment(decide.PhaseEtcd), backAt(tr.rec, tr.survivor, tr.at)
+	if slices.Contains([]decide.Cause{decide.Lost, decide.Cut}, f.Cause) && !etcd.At.IsZero() && !back.IsZero() {
+		if d := etcd.At.Sub(back); d.Abs() > closeTo {
+			tr.Errorf("report %s: etcd took writes at %s, clients wrote from %s on", i.ID, etcd.At, back)
+		}
+	}
+	if tr.result.Voters != nil {
+		since := tr.ended
+		if since.IsZero() {
+			since = tr.at
+		}
+		seen := since.Add(time.Duration(float64(*tr.result.Voters) * float64(time.Second)))
+		if d := i.End.Sub(seen); d.Abs() > overIn {
+			tr.Errorf("report %s is over at %s, two voters were seen at %s", i.ID, i.End, seen)
+		}
+	}
+}

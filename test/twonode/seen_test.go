@@ -1,0 +1,239 @@
+package twonode_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/test/twonode/evidence"
+	"github.com/holdfast/holdfast/test/twonode/witness"
+)
+
+var update = flag.Bool("update", false, "approve what each scenario showed to people; read the difference before you commit it")
+
+// seeing is what watches a trial as people do.
+type seeing struct {
+	api        *witness.API
+	prometheus *witness.Prometheus
+	began      time.Time
+	before     witness.Version // before anything was broken
+	ids        map[string]bool // of the reports that were there before
+}
+
+// see begins to watch.
+func (tr *trial) see() {
+	tr.Helper()
+	var err error
+	s := &seeing{began: time.Now(), ids: map[string]bool{}}
+	tr.seen = s
+	for _, i := range tr.reports() {
+		s.ids[i.ID] = true
+	}
+	root := func(ctx context.Context, host string) (string, error) { return tr.lab.Root(ctx, tr.power, host) }
+	if s.prometheus, err = witness.StartPrometheus(tr.Context(), tr.hosts(), root); err != nil {
+		tr.Fatal(err)
+	}
+	var servers []string
+	for _, h := range tr.hosts() {
+		servers = append(servers, net.JoinHostPort(tr.address(h), "6443"))
+	}
+	if s.api, err = witness.StartAPI(tr.Context(), tr.site.api, tr.lab.Dial, servers); err != nil {
+		tr.Fatal(err)
+	}
+	tr.eventually(wholeWithin, "people are told of nothing before", tr.settled)
+	s.began, s.before = time.Now(), s.api.Current()
+}
+
+// settled is that the API shows a cluster that is well, and Prometheus no alert
+// but of what was before.
+func (tr *trial) settled() error {
+	var wrong []string
+	for subject, value := range tr.seen.api.Current().Values {
+		if !strings.HasPrefix(value, "True ") {
+			wrong = append(wrong, subject+" is "+value)
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, ", "))
+	}
+	return nil
+}
+
+// blind ends what watches.
+func (tr *trial) blind() {
+	if tr.seen == nil {
+		return
+	}
+	if tr.seen.api != nil {
+		tr.seen.api.Stop()
+	}
+	if tr.seen.prometheus != nil {
+		if err := tr.seen.prometheus.Stop(); err != nil {
+			tr.Error(err)
+		}
+	}
+}
+
+// told checks what people were told of a scenario that is over, and how soon.
+func (tr *trial) told() {
+	tr.Helper()
+	tr.eventually(wholeWithin, "the API shows the cluster as well as before", tr.settled)
+	var r witness.Recording
+	tr.eventually(2*time.Minute, "every report is over", func() error {
+		r.Reports = nil
+		for _, i := range tr.reports() {
+			if !tr.seen.ids[i.ID] && i.Start.After(tr.began.Add(-time.Second)) {
+				r.Reports = append([]decide.Incident{i}, r.Reports...)
+			}
+			if i.State != decide.Over {
+				return fmt.Errorf("%s is %s: %s", i.ID, i.State, i.Title)
+			}
+		}
+		return nil
+	})
+	pause(tr.Context(), settleFor)
+	var err error
+	if r.Alerts, err = tr.seen.prometheus.Alerts(tr.Context()); err != nil {
+		tr.Error(err)
+	}
+	r.Alerts = witness.Begun(r.Alerts, tr.at)
+	r.Versions, r.Events = tr.seen.api.Seen(tr.seen.began)
+	tr.keepRecording(r)
+	tr.compare(r)
+	tr.delays(r)
+	tr.reportsFit(r.Reports)
+}
+
+// settleFor is how long the last events may take after all is well.
+const settleFor = 3 * time.Second
+
+// reports are those that `holdfast incidents` shows, the newest first.
+func (tr *trial) reports() []decide.Incident {
+	tr.Helper()
+	var list incident.List
+	tr.eventually(wholeWithin, "holdfast incidents answers", func() error {
+		out, err := tr.run(tr.Context(), "incidents", "--lab", *labName, "-o", "json")
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &list)
+		}
+		return err
+	})
+	return list.Incidents
+}
+
+func (tr *trial) keepRecording(r witness.Recording) {
+	if err := os.MkdirAll(tr.artefact, 0o750); err != nil {
+		tr.Error(err)
+	}
+	data, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		tr.Error(err)
+	}
+	_ = os.WriteFile(filepath.Join(tr.artefact, "seen.json"), data, 0o600)
+}
+
+// names are the roles of hosts in this scenario.
+func (tr *trial) names() witness.Names {
+	first, second := tr.leads, tr.other(tr.leads)
+	roles := [2]string{"leader", "follower"}
+	if tr.survivor != "" {
+		first, second, roles = tr.survivor, tr.other(tr.survivor), [2]string{"survivor", "lost"}
+	}
+	n := witness.Names{
+		first: roles[0], second: roles[1], tr.address(first): roles[0] + "'s address", tr.address(second): roles[1] + "'s address",
+	}
+	for _, v := range tr.lab.Layout.APIVIPs {
+		n[v.String()] = "the API's VIP"
+	}
+	for _, v := range tr.lab.Layout.IngressVIPs {
+		n[v.String()] = "the ingress VIP"
+	}
+	return n
+}
+
+// compare compares what was seen with what a person has approved.
+func (tr *trial) compare(r witness.Recording) {
+	tr.Helper()
+	path := filepath.Join("testdata", "seen", slug(tr.result.Scenario)+".txt")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !*update {
+		tr.Logf("nobody has approved what people are told here: play it with -update and read %s", path)
+		return
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		tr.Fatal(err)
+	}
+	approved, err := witness.ReadApproved(string(text))
+	if err != nil {
+		tr.Fatalf("%s: %v", path, err)
+	}
+	got := approved.With(r.Rows(tr.names()))
+	if *update {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil { //nolint:gosec // for everybody to read
+			tr.Error(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); diff != "" {
+		tr.Errorf("what people were told differs from %s (-want +got):\n%s", path, diff)
+	}
+}
+
+// delays notes how soon people were told.
+func (tr *trial) delays(r witness.Recording) {
+	tr.Helper()
+	var journal []witness.Line
+	for _, h := range tr.hosts() {
+		journal = append(journal, tr.journal(h)...)
+	}
+	for _, d := range witness.Delays(r.Versions, journal, tr.hosts(), tr.outages()) {
+		tr.Logf("%s %s: logged %s, told after %.2f s, of which the API was down %.2f s", d.Subject, d.Value,
+			d.Event.UTC().Format("15:04:05.000"), d.Told.Sub(d.Event).Seconds(), d.Open.Sub(d.Event).Seconds())
+		tr.result.Told = append(tr.result.Told, evidence.In(d.Long()))
+	}
+	for _, v := range r.Versions {
+		if v.At.After(tr.at) && !v.Same(tr.seen.before) {
+			tr.result.FirstTold = new(evidence.In(v.At.Sub(tr.at)))
+			break
+		}
+	}
+	tr.result.AgentCPU = witness.Spent(tr.seen.prometheus.Costs(), tr.at, time.Now())
+}
+
+// journal is what the hosts' cluster manager and agents of etcd logged since the
+// trial began.
+func (tr *trial) journal(host string) []witness.Line {
+	tr.Helper()
+	since := tr.began.UTC().Format("2006-01-02 15:04:05")
+	out, err := tr.sh(tr.Context(), host, "journalctl --no-pager -o json --output-fields=MESSAGE -u corosync -u pacemaker -u podman-etcd --utc --since '"+since+"'")
+	if err != nil {
+		tr.Errorf("journal of %s: %v", host, err)
+	}
+	return witness.Journal(host, []byte(out))
+}
+
+// outages are when nobody could write to the API.
+func (tr *trial) outages() [][2]time.Time {
+	h := tr.apiRec.Copy()
+	var out [][2]time.Time
+	for at := tr.apiRec.At(tr.at); ; {
+		gap := h.Outage("", at, h.End(), outage)
+		if gap.Length == 0 || gap.Until <= at {
+			return out
+		}
+		out = append(out, [2]time.Time{h.Began.Add(gap.From), h.Began.Add(gap.Until)})
+		at = gap.Until
+	}
+}

@@ -1,0 +1,141 @@
+package witness
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Approved is what a scenario has to look like: subjects with their steps, each
+// on a line of its own. A step that begins with "? " may be missing, one that
+// begins with "| " may stand in place of the one before; a subject with "? " may
+// be missing as a whole. Each such mark needs a line "# why" before it, in the
+// same subject.
+type Approved struct {
+	Head     []string // lines before the first subject
+	Sections []section
+}
+
+// section is one subject: its lines as a person wrote them, and what they allow.
+type section struct {
+	subject  string
+	optional bool
+	lines    []string
+	steps    []step
+}
+
+// step is one place in a row: any of its texts, or nothing where it is optional.
+type step struct {
+	texts    []string
+	optional bool
+}
+
+// ReadApproved reads an approved text.
+func ReadApproved(text string) (Approved, error) {
+	var a Approved
+	var before []string // comments, which belong to what follows
+	var errs []error
+	why := false
+	for n, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		trimmed := strings.TrimSpace(line)
+		marked := strings.HasPrefix(trimmed, "? ") || strings.HasPrefix(trimmed, "| ")
+		switch {
+		case trimmed == "" && len(a.Sections) == 0 && len(before) > 0:
+			a.Head, before = append(a.Head, before...), nil
+		case trimmed == "":
+		case strings.HasPrefix(trimmed, "#"):
+			before, why = append(before, line), true
+		case !strings.HasPrefix(line, " "):
+			why = len(before) > 0
+			subject, optional := strings.CutPrefix(line, "? ")
+			a.Sections = append(a.Sections, section{subject: subject, optional: optional, lines: append(before, line)})
+			before = nil
+		case len(a.Sections) == 0:
+			errs = append(errs, fmt.Errorf("line %d: %q belongs to no subject", n+1, trimmed))
+		default:
+			s := &a.Sections[len(a.Sections)-1]
+			s.lines, before = append(append(s.lines, before...), line), nil
+			if err := s.add(trimmed); err != nil {
+				errs = append(errs, fmt.Errorf("line %d: %w", n+1, err))
+			}
+		}
+		if marked && !why {
+			errs = append(errs, fmt.Errorf("line %d: %q may differ, and no line with # says why", n+1, trimmed))
+		}
+	}
+	return a, errors.Join(errs...)
+}
+
+func (s *section) add(line string) error {
+	if text, ok := strings.CutPrefix(line, "| "); ok {
+		if len(s.steps) == 0 {
+			return fmt.Errorf("%q stands in place of nothing", line)
+		}
+		last := &s.steps[len(s.steps)-1]
+		last.texts = append(last.texts, text)
+		return nil
+	}
+	text, optional := strings.CutPrefix(line, "? ")
+	s.steps = append(s.steps, step{texts: []string{text}, optional: optional})
+	return nil
+}
+
+// allows reports whether steps are what a person approved.
+func (s section) allows(got []string) bool { return fits(s.steps, got) }
+
+func fits(want []step, got []string) bool {
+	if len(want) == 0 {
+		return len(got) == 0
+	}
+	if want[0].optional && fits(want[1:], got) {
+		return true
+	}
+	return len(got) > 0 && slices.Contains(want[0].texts, got[0]) && fits(want[1:], got[1:])
+}
+
+// With is the approved text once the rows are approved too: what is allowed
+// already stays as it was written, what is not is written anew. Where nothing
+// differs it is the same text.
+func (a Approved) With(rows []Row) string {
+	var out strings.Builder
+	for _, line := range a.Head {
+		out.WriteString(line + "\n")
+	}
+	if len(a.Head) > 0 {
+		out.WriteString("\n")
+	}
+	known := map[string]section{}
+	for _, s := range a.Sections {
+		known[s.subject] = s
+	}
+	for _, r := range a.ordered(rows) {
+		s, there := known[r.Subject]
+		if there && (r.Steps == nil || s.allows(r.Steps)) {
+			out.WriteString(strings.Join(s.lines, "\n") + "\n")
+			continue
+		}
+		out.WriteString(r.Subject + "\n")
+		for _, step := range r.Steps {
+			out.WriteString("  " + step + "\n")
+		}
+	}
+	return out.String()
+}
+
+// ordered are the rows, and between them the subjects that may be missing and
+// are, in the order in which they were approved.
+func (a Approved) ordered(rows []Row) []Row {
+	out := slices.Clone(rows)
+	for n, s := range a.Sections {
+		if !s.optional || slices.ContainsFunc(out, func(r Row) bool { return r.Subject == s.subject }) {
+			continue
+		}
+		at := 0
+		if n > 0 {
+			at = 1 + slices.IndexFunc(out, func(r Row) bool { return r.Subject == a.Sections[n-1].subject })
+		}
+		out = slices.Insert(out, at, Row{Subject: s.subject})
+	}
+	return out
+}

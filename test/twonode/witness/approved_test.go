@@ -1,0 +1,75 @@
+package witness
+
+import (
+	"strings"
+	"testing"
+)
+
+const approved = `# the power of a host is cut
+
+condition node lost: Online
+  True Online
+  False Offline
+  # it may be back before anybody looks
+  ? True Online
+  ? False Offline
+  True Online
+# told by a pod that may be on the lost host
+? event PacemakerNodeOffline lost
+  # it depends on who looked first
+  by one
+  | by the other
+report 1
+  title: over
+`
+
+func TestOnlyWhatIsMarkedMayDiffer(t *testing.T) {
+	a, err := ReadApproved(approved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	online := func(steps ...string) Row { return Row{"condition node lost: Online", steps} }
+	event := func(steps ...string) Row { return Row{"event PacemakerNodeOffline lost", steps} }
+	report := Row{"report 1", []string{"title: over"}}
+	for what, c := range map[string]struct {
+		rows []Row
+		good bool
+	}{
+		"all of it":                  {[]Row{online("True Online", "False Offline", "True Online", "False Offline", "True Online"), event("by one"), report}, true},
+		"without what may be absent": {[]Row{online("True Online", "False Offline", "True Online"), report}, true},
+		"the other words":            {[]Row{online("True Online", "False Offline", "True Online"), event("by the other"), report}, true},
+		"words that nobody approved": {[]Row{online("True Online", "False Offline", "True Online"), event("by a third"), report}, false},
+		"an event twice":             {[]Row{online("True Online", "False Offline", "True Online"), event("by one", "by one"), report}, false},
+		"a step is missing":          {[]Row{online("True Online", "True Online"), report}, false},
+		"a step too many":            {[]Row{online("True Online", "False Offline", "True Online", "False Offline"), report}, false},
+		"a subject is missing":       {[]Row{online("True Online", "False Offline", "True Online")}, false},
+		"a subject too many":         {[]Row{online("True Online", "False Offline", "True Online"), {"alert A", []string{"seen"}}, report}, false},
+	} {
+		if got := a.With(c.rows); (got == approved) != c.good {
+			t.Errorf("%s: good %v, want %v:\n%s", what, got == approved, c.good, got)
+		}
+	}
+}
+
+func TestWhatIsApprovedAnewKeepsTheMarksThatStillHold(t *testing.T) {
+	a, err := ReadApproved(approved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := a.With([]Row{{"alert A", []string{"seen"}}, {"condition node lost: Online", []string{"True Online", "False Offline", "True Online"}}})
+	want := strings.Replace(strings.TrimSuffix(approved, "report 1\n  title: over\n"), "condition node", "alert A\n  seen\ncondition node", 1)
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAMarkNeedsAReasonInWords(t *testing.T) {
+	for _, text := range []string{
+		"condition a\n  x\n  ? y\n", "condition a\n  x\n  | y\n", "? condition a\n  x\n", "  x\n", "condition a\n  # why\n  | y\n",
+		"condition a\n  # why\n  ? x\ncondition b\n  ? x\n",
+	} {
+		if _, err := ReadApproved(text); err == nil {
+			t.Errorf("no complaint about\n%s", text)
+		}
+	}
+}

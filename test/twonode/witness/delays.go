@@ -1,0 +1,160 @@
+package witness
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Line is a line of a host's journal.
+type Line struct {
+	At      time.Time
+	Host    string
+	Message string
+}
+
+// Delay is how long after an event on a host the API told of it.
+type Delay struct {
+	Subject, Value string
+	Event, Told    time.Time
+	// Open is the moment from which the API could be told, Event or later.
+	Open time.Time
+}
+
+// Long is how long it took from when it could be told.
+func (d Delay) Long() time.Duration { return d.Told.Sub(d.Open) }
+
+// sign is what a host logs by itself when a condition changes: Pacemaker,
+// Corosync, or etcd's agent, none of which is the collector.
+type sign struct {
+	subject, value string         // of the condition; %s is the host
+	message        string         // a regular expression; %s is the host
+	form           *regexp.Regexp // of the message
+}
+
+// signs are in the order in which they are tried. What other conditions follow
+// from is told by these.
+var signs = []sign{
+	{subject: "node %s: Online", value: "False", message: `Members\[1\]`},
+	{subject: "node %s: Online", value: "True", message: `Node %s state is now member`},
+	{subject: "node %s: Active", value: "False", message: `Setting standby\[%s\]`},
+	{subject: "etcd on %s: Started", value: "True", message: `Result of start operation for etcd on %s: `},
+	{subject: "etcd on %s: Started", value: "False", message: `Result of (stop|monitor) operation for etcd on %s: `},
+	{subject: "kubelet on %s: Started", value: "True", message: `Result of start operation for kubelet on %s: `},
+	{subject: "kubelet on %s: Started", value: "False", message: `Result of (stop|monitor) operation for kubelet on %s: `},
+	{subject: "etcd on %s: Operational", value: "False", message: `Result of \w+ operation for etcd on %s: `},
+	{subject: "kubelet on %s: Operational", value: "False", message: `Result of \w+ operation for kubelet on %s: `},
+	{subject: "fence agent %s_redfish: Operational", value: "False", message: `Result of \w+ operation for %s_redfish on [\w-]+: `},
+	{subject: "cluster: Redundant", value: "False", message: `membership: \[[^ ]+\],`},
+	{subject: "cluster: Redundant", value: "True", message: `record \d+: pair,`},
+}
+
+// Delays are those of the conditions of which hosts log the cause. Each is taken
+// from the last cause before it was told and after what the condition was
+// before. outages are the times in which nobody could write to the API.
+func Delays(versions []Version, journal []Line, hosts []string, outages [][2]time.Time) []Delay {
+	journal = slices.Clone(journal)
+	slices.SortStableFunc(journal, func(a, b Line) int { return a.At.Compare(b.At) })
+	var out []Delay
+	for _, s := range named(hosts) {
+		var was string
+		var since time.Time
+		for _, v := range versions {
+			value, there := v.Values[s.subject]
+			if !there || value == was {
+				continue
+			}
+			if was != "" && strings.HasPrefix(value, s.value+" ") && !strings.HasPrefix(was, s.value+" ") {
+				if at := cause(journal, s.form, since, v.At); !at.IsZero() {
+					out = append(out, Delay{s.subject, value, at, v.At, opened(at, outages)})
+				}
+			}
+			was, since = value, v.At
+		}
+	}
+	return out
+}
+
+// named are the signs of each host.
+func named(hosts []string) []sign {
+	var out []sign
+	for _, s := range signs {
+		names := hosts
+		if !strings.Contains(s.subject, "%s") {
+			names = []string{""}
+		}
+		for _, h := range names {
+			out = append(out, sign{
+				subject: strings.ReplaceAll(s.subject, "%s", h), value: s.value,
+				form: regexp.MustCompile(strings.ReplaceAll(s.message, "%s", regexp.QuoteMeta(h))),
+			})
+		}
+	}
+	return out
+}
+
+// cause is the last line that fits between two moments.
+func cause(journal []Line, form *regexp.Regexp, after, before time.Time) time.Time {
+	for _, l := range slices.Backward(journal) {
+		if l.At.Before(before) && l.At.After(after) && form.MatchString(l.Message) {
+			return l.At
+		}
+	}
+	return time.Time{}
+}
+
+func opened(at time.Time, outages [][2]time.Time) time.Time {
+	for _, o := range outages {
+		if !at.Before(o[0]) && at.Before(o[1]) {
+			return o[1]
+		}
+	}
+	return at
+}
+
+// Spent is what agents used of processors between two moments, in milliseconds
+// a second, by host: of each boot what it used after it was first seen.
+func Spent(costs []Cost, from, until time.Time) map[string]float64 {
+	used := map[string]time.Duration{}
+	last := map[string]Cost{}
+	for _, c := range costs {
+		if c.At.Before(from) || c.At.After(until) {
+			continue
+		}
+		if before, known := last[c.Host]; known && before.Root == c.Root && c.CPU >= before.CPU {
+			used[c.Host] += c.CPU - before.CPU
+		}
+		last[c.Host] = c
+	}
+	out := map[string]float64{}
+	for h, d := range used {
+		out[h] = float64(d.Microseconds()) / 1000 / until.Sub(from).Seconds()
+	}
+	return out
+}
+
+// Same reports whether two versions say the same.
+func (v Version) Same(o Version) bool { return maps.Equal(v.Values, o.Values) }
+
+// Journal reads a host's journal in JSON; what is no text is passed over.
+func Journal(host string, data []byte) []Line {
+	var out []Line
+	for text := range bytes.Lines(data) {
+		var e struct {
+			At      string `json:"__REALTIME_TIMESTAMP"`
+			Message string `json:"MESSAGE"`
+		}
+		if json.Unmarshal(text, &e) != nil {
+			continue
+		}
+		if micros, err := strconv.ParseInt(e.At, 10, 64); err == nil {
+			out = append(out, Line{time.UnixMicro(micros), host, e.Message})
+		}
+	}
+	return out
+}

@@ -1,0 +1,64 @@
+package witness
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Names are what differs from play to play and what is written instead: a
+// host's role for its name, what an address is for.
+type Names map[string]string
+
+// Figures that differ from play to play.
+var figures = []struct {
+	form *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?Z?`), "<time>"},
+	{regexp.MustCompile(`\b\d+d(\d+h)?\b|\b\d+h(\d+m)?(\d+s)?\b|\b\d+m(\d+(\.\d+)?s)?\b|\b\d+(\.\d+)?m?s\b`), "<long>"},
+	{regexp.MustCompile(`\b\d+ pods?\b`), "N pods"},
+}
+
+// In is a text with every name replaced.
+func (n Names) In(text string) string {
+	for _, name := range n.longestFirst() {
+		text = strings.ReplaceAll(text, name, n[name])
+	}
+	for _, f := range figures {
+		text = f.form.ReplaceAllString(text, f.as)
+	}
+	return text
+}
+
+// Within are the roles that a text names, sorted.
+func (n Names) Within(text string) string {
+	var found []string
+	for _, role := range slices.Compact(slices.Sorted(maps.Values(n))) {
+		if slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '_' }), role) {
+			found = append(found, role)
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// Sorted are the roles of hosts.
+func (n Names) Sorted(hosts []string) string {
+	var out []string
+	for _, h := range hosts {
+		out = append(out, n.In(h))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " and ")
+}
+
+// longestFirst keeps 10.0.0.1 from being found in 10.0.0.12.
+func (n Names) longestFirst() []string {
+	return slices.SortedFunc(maps.Keys(n), func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+}

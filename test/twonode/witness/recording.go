@@ -1,0 +1,178 @@
+package witness
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/incident"
+)
+
+// Recording is what was seen while one scenario was played.
+type Recording struct {
+	// Versions are those of the objects whose conditions are watched, by their
+	// revisions.
+	Versions []Version
+	Events   []corev1.Event
+	Alerts   []Alert
+	Reports  []incident.Incident
+}
+
+// Version is what all conditions of an object were, from a moment on.
+type Version struct {
+	At       time.Time // when the first watch brought it
+	Revision int64
+	// Values are "True Online" by "node cp-1 Online".
+	Values map[string]string
+}
+
+// Alert is a time in which an alert was there, pending or firing.
+type Alert struct {
+	Name        string
+	Labels      map[string]string // host, instance, resource, vip and the like
+	From, Until time.Time
+}
+
+// Row is what one subject went through, in its order.
+type Row struct {
+	Subject string
+	Steps   []string
+}
+
+// Conditions are the conditions of a PacemakerCluster by subject.
+func Conditions(o etcdv1.PacemakerCluster) map[string]string {
+	out := map[string]string{}
+	values(out, "cluster", o.Status.Conditions)
+	if o.Status.Nodes == nil {
+		return out
+	}
+	for _, n := range *o.Status.Nodes {
+		values(out, "node "+n.NodeName, n.Conditions)
+		for _, r := range n.Resources {
+			values(out, strings.ToLower(string(r.Name))+" on "+n.NodeName, r.Conditions)
+		}
+		for _, a := range n.FencingAgents {
+			values(out, "fence agent "+a.Name, a.Conditions)
+		}
+	}
+	return out
+}
+
+func values(into map[string]string, subject string, list []metav1.Condition) {
+	for _, c := range list {
+		into[subject+": "+c.Type] = string(c.Status) + " " + c.Reason
+	}
+}
+
+// Rows are the subjects of which something was seen, sorted; a condition that
+// stayed as it was is none.
+func (r Recording) Rows(names Names) []Row {
+	out := slices.Concat(r.conditions(names), r.events(names), r.alerts(names))
+	slices.SortStableFunc(out, func(a, b Row) int { return cmp.Compare(a.Subject, b.Subject) })
+	return append(out, r.reports(names)...)
+}
+
+func (r Recording) conditions(names Names) []Row {
+	steps := map[string][]string{}
+	for _, v := range r.Versions {
+		for subject, value := range v.Values {
+			if list := steps[subject]; len(list) == 0 || list[len(list)-1] != value {
+				steps[subject] = append(list, value)
+			}
+		}
+	}
+	var out []Row
+	for _, subject := range slices.Sorted(maps.Keys(steps)) {
+		if len(steps[subject]) > 1 {
+			out = append(out, Row{"condition " + names.In(subject), steps[subject]})
+		}
+	}
+	return out
+}
+
+// events are told by kind and by whom they are about. Of the operator's the
+// details are left out: they are those of the condition when it looked, and the
+// corpus of states has them.
+func (r Recording) events(names Names) []Row {
+	list := slices.Clone(r.Events)
+	slices.SortStableFunc(list, func(a, b corev1.Event) int { return a.FirstTimestamp.Compare(b.FirstTimestamp.Time) })
+	byKind := map[string][]string{}
+	for _, e := range list {
+		text := names.In(e.Message)
+		who, rest, _ := strings.Cut(text, ": ")
+		if e.Source.Component == "holdfast-operator" {
+			what, _, _ := strings.Cut(rest, ": ")
+			text = who + ": " + what
+		}
+		kind := fmt.Sprintf("event %s", e.Reason)
+		if about := names.Within(who); about != "" {
+			kind += " " + about
+		}
+		byKind[kind] = append(byKind[kind], fmt.Sprintf("%s by %s: %s", e.Type, e.Source.Component, text))
+	}
+	return rows(byKind)
+}
+
+func (r Recording) alerts(names Names) []Row {
+	steps := map[string][]string{}
+	for _, a := range r.Alerts {
+		subject := "alert " + a.Name
+		for _, l := range slices.Sorted(maps.Keys(a.Labels)) {
+			subject += " " + l + "=" + names.In(a.Labels[l])
+		}
+		steps[subject] = append(steps[subject], "seen")
+	}
+	return rows(steps)
+}
+
+func rows(byKind map[string][]string) []Row {
+	var out []Row
+	for _, k := range slices.Sorted(maps.Keys(byKind)) {
+		out = append(out, Row{k, byKind[k]})
+	}
+	return out
+}
+
+// reports are the phases of each failure in the order of their times, with
+// their words; those without a time come last, as the report has them.
+func (r Recording) reports(names Names) []Row {
+	var out []Row
+	for n, i := range r.Reports {
+		head := Row{Subject: fmt.Sprintf("report %d", n+1)}
+		head.Steps = append(head.Steps, "title: "+names.In(i.Title), "state: "+string(i.State), "journals: "+names.Sorted(i.Journals))
+		for _, who := range i.People {
+			head.Steps = append(head.Steps, "person: "+who)
+		}
+		for _, note := range i.Notes {
+			head.Steps = append(head.Steps, "note: "+names.In(note))
+		}
+		out = append(out, head)
+		for k, f := range i.Failures {
+			row := Row{Subject: fmt.Sprintf("report %d, failure %d: %s", n+1, k+1, f.Cause)}
+			row.Steps = append(row.Steps, "who: "+or(names.Sorted(f.Hosts), "nobody")+"; went on: "+or(names.In(f.By), "either"))
+			out = append(out, row)
+			for _, m := range f.Moments {
+				words := names.In(m.Words)
+				if m.At.IsZero() {
+					words = "no time: " + words
+				}
+				out = append(out, Row{fmt.Sprintf("report %d, failure %d, %s", n+1, k+1, m.Phase), []string{words}})
+			}
+		}
+	}
+	return out
+}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}

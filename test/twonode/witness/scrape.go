@@ -1,0 +1,280 @@
+package witness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"github.com/holdfast/holdfast/internal/agent/network/metrics"
+	"github.com/holdfast/holdfast/internal/render/alerts"
+)
+
+// Root is where the files of a running host are reached on the machine:
+// /proc/PID/root.
+type Root func(ctx context.Context, host string) (string, error)
+
+// Each second every host is asked and every alert looked at.
+const every = time.Second
+
+// Prometheus is a real one that asks both hosts' agents.
+type Prometheus struct {
+	hosts []string
+	root  Root
+	front net.Listener
+	http  *http.Server
+	cmd   *exec.Cmd
+	dir   string
+	base  string
+	began time.Time
+
+	mu   sync.Mutex
+	cost []Cost
+}
+
+// Cost is what the agent of a host had used of processors, in one boot, at a
+// moment.
+type Cost struct {
+	At   time.Time
+	Host string
+	Root string // names the boot
+	CPU  time.Duration
+}
+
+// Program is where hack/promtool leaves Prometheus.
+func Program() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "holdfast", "promtool", "prometheus")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no Prometheus to evaluate alerts (run hack/promtool): %w", err)
+	}
+	return path, nil
+}
+
+// StartPrometheus begins to ask the hosts, and returns once each was asked.
+func StartPrometheus(ctx context.Context, hosts []string, root Root) (*Prometheus, error) {
+	program, err := Program()
+	if err != nil {
+		return nil, err
+	}
+	p := &Prometheus{hosts: hosts, root: root, began: time.Now()}
+	if p.dir, err = os.MkdirTemp("", "holdfast-prometheus-"); err != nil {
+		return nil, err
+	}
+	if p.front, err = net.Listen("tcp", "127.0.0.1:0"); err != nil { //nolint:noctx // it listens for as long as the test runs
+		return nil, err
+	}
+	p.http = &http.Server{Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: every}
+	go func() { _ = p.http.Serve(p.front) }()
+	address, err := freeAddress()
+	if err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	p.base = "http://" + address
+	if err := p.configure(); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	p.cmd = exec.Command(program, "--config.file="+filepath.Join(p.dir, "prometheus.json"), "--storage.tsdb.path="+filepath.Join(p.dir, "data"), //nolint:noctx // Stop ends it
+		"--web.listen-address="+address, "--log.level=error")
+	p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	if err := p.cmd.Start(); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	if err := p.ready(ctx); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// configure writes JSON, which is YAML.
+func (p *Prometheus) configure() error {
+	var targets []any
+	for _, h := range p.hosts {
+		targets = append(targets, map[string]any{
+			"targets": []string{p.front.Addr().String()},
+			"labels":  map[string]string{"__metrics_path__": "/" + h, "instance": h},
+		})
+	}
+	config, err := json.Marshal(map[string]any{
+		"global":         map[string]string{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+		"rule_files":     []string{filepath.Join(p.dir, "rules.yaml")},
+		"scrape_configs": []any{map[string]any{"job_name": "holdfast-agent", "static_configs": targets}},
+	})
+	if err != nil {
+		return err
+	}
+	rules, err := json.Marshal(alerts.Object()["spec"])
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(p.dir, "rules.yaml"), rules, 0o600),
+		os.WriteFile(filepath.Join(p.dir, "prometheus.json"), config, 0o600),
+	)
+}
+
+// ready waits until both hosts were asked and the rules evaluated.
+func (p *Prometheus) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("Prometheus does not get to know both hosts"))
+	defer cancel()
+	for {
+		if list, err := p.query(ctx, "max_over_time(up[1m]) == 1"); err == nil && len(list) == len(p.hosts) {
+			wait(ctx, 2*every)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		wait(ctx, tryAgain)
+	}
+}
+
+// Stop ends it and takes what it kept away.
+func (p *Prometheus) Stop() error {
+	var errs []error
+	if p.cmd != nil && p.cmd.Process != nil {
+		errs = append(errs, p.cmd.Process.Kill())
+		_ = p.cmd.Wait() // it was killed
+	}
+	return errors.Join(append(errs, p.http.Close(), os.RemoveAll(p.dir))...)
+}
+
+// serve asks the agent of the host that the path names, within the host: it
+// listens there only.
+func (p *Prometheus) serve(w http.ResponseWriter, r *http.Request) {
+	host := strings.TrimPrefix(r.URL.Path, "/")
+	root, err := p.root(r.Context(), host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	p.noteCost(host, root)
+	client := &http.Client{Timeout: every, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialWithin(ctx, filepath.Join(filepath.Dir(root), "ns", "net"), network, address)
+		},
+	}}
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://"+metrics.Address+"/metrics", nil)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(w, answer.Body) // Prometheus tells of what is cut off
+}
+
+// dialWithin connects from within a network namespace, on a thread that nobody
+// gets to see afterwards.
+func dialWithin(ctx context.Context, namespace, network, address string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		var ns netns.NsHandle
+		if ns, err = netns.GetFromPath(namespace); err != nil {
+			return
+		}
+		defer func() { _ = ns.Close() }()
+		if err = netns.Set(ns); err == nil {
+			conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		}
+	}()
+	<-done
+	return conn, err
+}
+
+// noteCost reads what the agent's control group has used.
+func (p *Prometheus) noteCost(host, root string) {
+	data, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/system.slice/holdfast-agent.service/cpu.stat"))
+	if err != nil {
+		return // it is about to start, or to end
+	}
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && name == "usage_usec" {
+			p.mu.Lock()
+			p.cost = append(p.cost, Cost{time.Now(), host, root, time.Duration(n) * time.Microsecond})
+			p.mu.Unlock()
+		}
+	}
+}
+
+// Costs are what was noted until now.
+func (p *Prometheus) Costs() []Cost {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Cost(nil), p.cost...)
+}
+
+// series is one series of an answer.
+type series struct {
+	Metric map[string]string `json:"metric"`
+	Values [][2]any          `json:"values"`
+}
+
+func (p *Prometheus) query(ctx context.Context, expr string) ([]series, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base+"/api/v1/query?query="+url.QueryEscape(expr), nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var out struct {
+		Error string `json:"error"`
+		Data  struct {
+			Result []series `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&out); err != nil {
+		return nil, err
+	}
+	if out.Error != "" {
+		return nil, errors.New(out.Error)
+	}
+	return out.Data.Result, nil
+}
+
+// Alerts are those that were pending or firing since it began.
+func (p *Prometheus) Alerts(ctx context.Context) ([]Alert, error) {
+	list, err := p.query(ctx, fmt.Sprintf("ALERTS[%ds]", int(time.Since(p.began).Seconds())+1))
+	if err != nil {
+		return nil, fmt.Errorf("ask Prometheus for alerts: %w", err)
+	}
+	return times(list), nil
+}
