@@ -10,6 +10,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/host"
@@ -31,6 +32,7 @@ func (r *Agent) keepTaints(ctx context.Context) {
 		evidence: func() ([]state.EtcdFenced, error) { return readEvidence(state.FencedDir) },
 		word:     func() bool { return exists(state.EtcdConfirmationPath) },
 		report:   func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
+		trouble:  r.taintTrouble(),
 	}
 	go r.watchEvidence(ctx, wake)
 	client := r.ownAPI(ctx)
@@ -38,22 +40,26 @@ func (r *Agent) keepTaints(ctx context.Context) {
 		return
 	}
 	t.api = client
-	go t.follow(ctx, client, wake)
+	go t.follow(ctx, client, wake, r.taintTrouble())
 	t.loop(ctx, wake.c)
+}
+
+// taintTrouble tells of what one loop about taints runs into.
+func (r *Agent) taintTrouble() pace.Trouble {
+	return pace.Trouble{Logf: func(format string, args ...any) { r.logf("taints: "+format, args...) }, Now: r.Now}
 }
 
 // ownAPI waits for access to the API server of this very host: a connection to
 // the virtual IP may lead to the host that has just died, and would hang.
 func (r *Agent) ownAPI(ctx context.Context) *kube.Client {
-	server := ownServer(r.facts.Addresses[0])
-	for said := ""; ; {
+	server, trouble := ownServer(r.facts.Addresses[0]), r.taintTrouble()
+	for {
 		client, err := openAPI(server)
+		if !errors.Is(err, os.ErrNotExist) { // the host is not set up yet
+			trouble.Hear(err)
+		}
 		if err == nil {
 			return client
-		}
-		if !errors.Is(err, os.ErrNotExist) && err.Error() != said {
-			said = err.Error()
-			r.logf("taints: %s", said)
 		}
 		if host.Sleep(ctx, time.Second) != nil {
 			return nil
@@ -125,15 +131,16 @@ func evidenceEvents(ctx context.Context, wake waker, fenced, word string) error 
 }
 
 // follow wakes whenever a node that carries our mark has changed.
-func (t *taints) follow(ctx context.Context, client *kube.Client, wake waker) {
+func (t *taints) follow(ctx context.Context, client *kube.Client, wake waker, trouble pace.Trouble) {
 	for ctx.Err() == nil {
 		err := client.WatchNodeServices(ctx, func(nodes []outofservice.Node) {
+			trouble.Hear(nil)
 			if t.noteMarked(nodes) {
 				wake.wake()
 			}
 		})
 		if ctx.Err() == nil {
-			t.logf("taints: %v", err)
+			trouble.Hear(err)
 		}
 		_ = host.Sleep(ctx, time.Second) // the loop looks at the context itself
 	}

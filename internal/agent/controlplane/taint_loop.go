@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -45,9 +45,10 @@ type taints struct {
 	word   func() bool
 	report func(context.Context) (state.EtcdReport, error)
 
+	trouble pace.Trouble
+
 	mu     sync.Mutex
 	marked []string // nodes that carried our mark when they last changed
-	said   string
 }
 
 // loop works until the context ends.
@@ -74,40 +75,44 @@ func (t *taints) loop(ctx context.Context, wake <-chan struct{}) {
 	}
 }
 
-// step looks at each node that may need a change, and reports whether it has to
-// look again soon.
+// step looks at each node that may need a change, tells of what it ran into, and
+// reports whether it has to look again soon.
 func (t *taints) step(ctx context.Context) (pending bool) {
-	evidence, err := t.evidence()
-	if err != nil {
-		t.complain(err)
-	}
+	pending, err := t.look(ctx)
+	t.trouble.Hear(err)
+	return pending
+}
+
+func (t *taints) look(ctx context.Context) (pending bool, err error) {
+	evidence, torn := t.evidence()
 	marked := t.markedNodes()
 	if len(evidence) == 0 && len(marked) == 0 && !t.word() {
-		return false
+		return false, torn
 	}
 	in, peer, err := t.known(ctx)
 	if err != nil {
-		t.complain(err)
-		return true
+		return true, errors.Join(torn, err)
 	}
-	names := map[string]bool{}
-	for _, name := range marked {
-		names[name] = true
-	}
-	for _, f := range evidence {
-		names[f.Target] = true
-	}
-	if in.Human.Known && peer != "" {
-		names[peer] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	errs := []error{torn}
+	for _, name := range concerned(in, peer, marked, evidence) {
 		again, err := t.node(ctx, of(in, name, peer, evidence))
-		if err != nil {
-			t.complain(err)
-		}
+		errs = append(errs, err)
 		pending = pending || again
 	}
-	return pending
+	return pending, errors.Join(errs...)
+}
+
+// concerned are the nodes to look at, each once.
+func concerned(in outofservice.Input, peer string, marked []string, evidence []state.EtcdFenced) []string {
+	names := slices.Clone(marked)
+	for _, f := range evidence {
+		names = append(names, f.Target)
+	}
+	if in.Human.Known && peer != "" {
+		names = append(names, peer)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // known returns what the agent of etcd knows about the peer, and the peer.
@@ -151,7 +156,6 @@ func (t *taints) node(ctx context.Context, in outofservice.Input) (again bool, e
 		if err := t.api.PatchNode(ctx, in.Node.Name, outofservice.Patch(in.Node, v)); err != nil {
 			return true, err
 		}
-		t.complain(nil)
 		t.logf("taint %s of node %s: %s, %s", outofservice.Key, in.Node.Name, v.Action, v.Reason)
 		t.note(in.Node.Name, v.Action == outofservice.Add)
 	}
@@ -161,18 +165,6 @@ func (t *taints) node(ctx context.Context, in outofservice.Input) (again bool, e
 		}
 	}
 	return outofservice.Fresh(in) && v.Action == outofservice.Leave, nil
-}
-
-// complain logs an error once, until another or none follows.
-func (t *taints) complain(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && text != t.said {
-		t.logf("taints: %s", text)
-	}
-	t.said = text
 }
 
 func (t *taints) markedNodes() []string {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/state"
@@ -82,10 +83,11 @@ func (w *world) MarkUnready(_ context.Context, _, _ string, now time.Time) error
 }
 
 func (w *world) taints() *taints {
+	now := func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) }
+	logf := func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
 	return &taints{
-		host: "cp-1", api: w, now: func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) },
+		host: "cp-1", api: w, now: now, logf: logf, trouble: pace.Trouble{Logf: logf, Now: now},
 		boot: func() (string, time.Duration, error) { return "b", time.Hour, nil },
-		logf: func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) },
 		evidence: func() ([]state.EtcdFenced, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
