@@ -1,6 +1,7 @@
 package bmc
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ type Quirks struct {
 	SessionsHeld      int      `json:"sessions-held,omitempty"`
 	SessionTimeout    Duration `json:"session-timeout,omitempty"`
 	AuthStatus        int      `json:"auth-status,omitempty"`
+	Password          string   `json:"password,omitempty"`
 	Certificate       string   `json:"certificate,omitempty"`
 	Delay             Duration `json:"delay,omitempty"`
 	Mute              bool     `json:"mute,omitempty"`
@@ -143,6 +145,10 @@ var quirkTable = []quirk{
 		allowed: []string{"401", "403", "500", "503"},
 	},
 	{
+		name: "password", doc: "takes this password and no other: somebody has changed it",
+		field: func(q *Quirks) any { return &q.Password }, fallback: "the one that the lab knows",
+	},
+	{
 		name: "certificate", doc: "shows a TLS certificate with this fault",
 		field:   func(q *Quirks) any { return &q.Certificate },
 		allowed: []string{CertificateExpired, CertificateNotYetValid, CertificateOtherHost}, fallback: "self-signed, valid",
@@ -194,6 +200,8 @@ func (k quirk) values() string {
 		return "true, false"
 	case *Duration:
 		return "a duration"
+	case *string:
+		return "a text"
 	default:
 		return "a number"
 	}
@@ -261,6 +269,9 @@ func assign(field any, value string) error {
 		}
 		*field = n
 	case *string:
+		if value == "" {
+			return errors.New("a text is missing")
+		}
 		*field = value
 	case *Duration:
 		return field.UnmarshalText([]byte(value))

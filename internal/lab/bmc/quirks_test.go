@@ -36,7 +36,7 @@ func TestEveryQuirkIsDescribedUnderItsJSONName(t *testing.T) {
 
 func TestSettingByNameIsSettingByJSON(t *testing.T) {
 	for _, k := range quirkTable {
-		value := map[string]string{"true, false": "true", "a duration": "7s", "a number": "5"}[k.values()]
+		value := map[string]string{"true, false": "true", "a duration": "7s", "a number": "5", "a text": "new"}[k.values()]
 		if value == "" {
 			value = k.allowed[0]
 		}
@@ -69,6 +69,7 @@ func TestMistakesInQuirksSayWhatIsRight(t *testing.T) {
 		{"says", "Dead", "PoweringOff"},
 		{"certificate", "", "expired"},
 		{"auth-status", "200", "401"},
+		{"password", "", "missing"},
 		{"extra-systems", "-1", "from 0"},
 	}
 	for _, c := range cases {
@@ -217,6 +218,23 @@ func TestQuirkAuthStatus(t *testing.T) {
 		if diff := cmp.Diff([]int{status, status, 200}, got); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// TestQuirkPassword changes the password of an account behind its clients' backs.
+func TestQuirkPassword(t *testing.T) {
+	s := newServer(t, &fakeMachine{})
+	s.SetQuirks(Quirks{Password: "another"})
+	if s.credentials(s.cfg.Username, s.cfg.Password) || !s.credentials(s.cfg.Username, "another") {
+		t.Error("the old password works, or the new one does not")
+	}
+	got := []int{request{path: systemsPath}.send(t, s).StatusCode, login(t, s).StatusCode}
+	if diff := cmp.Diff([]int{401, 401}, got); diff != "" {
+		t.Error(diff)
+	}
+	s.SetQuirks(Quirks{})
+	if got := (request{path: systemsPath}).send(t, s).StatusCode; got != http.StatusOK {
+		t.Errorf("taken back, the old one is answered with %d", got)
 	}
 }
 
