@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/go-logr/logr/testr"
@@ -20,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/operator/health"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -94,6 +96,43 @@ func (c *cluster) reasons() map[string]int {
 		}
 	}
 	return out
+}
+
+func TestTheAlertsOfPrometheusComeBackWithTheNextLook(t *testing.T) {
+	c := newCluster(t)
+	scheme, err := newScheme()
+	must(t, err)
+	own, err := client.New(c.asOperator(), client.Options{Scheme: scheme})
+	must(t, err)
+	now := time.Now()
+	r := &health.Reconciler{Client: own, Now: func() time.Time { return now }}
+	look := func() {
+		t.Helper()
+		now = now.Add(31 * time.Second)
+		_, err := r.Reconcile(t.Context(), ctrl.Request{})
+		must(t, err)
+	}
+	rules := func(verb string, more ...string) string {
+		return c.api.Kubectl(t, append([]string{verb, "--namespace", "openshift-etcd", "prometheusrules", "holdfast-two-node"}, more...)...)
+	}
+	look() // there is no Prometheus
+	c.prometheus()
+	own, err = client.New(c.asOperator(), client.Options{Scheme: scheme}) // kinds are known for a while
+	must(t, err)
+	r.Client = own
+	look()
+	rules("delete")
+	look()
+	if got := rules("get", "--output", "yaml"); !strings.Contains(got, "alert: HoldfastNodeOffline") {
+		t.Errorf("they are not back: %s", got)
+	}
+	rules("patch", "--type=merge", `--patch={"spec":{"groups":[]}}`)
+	look()
+	if got := rules("get", "--output", "yaml"); strings.Contains(got, "alert: ") {
+		t.Errorf("what a person changed is not theirs: %s", got)
+	}
+	c.api.Kubectl(t, "delete", "--wait=true", "crd", "prometheusrules.monitoring.coreos.com")
+	look() // which is no error
 }
 
 func TestTheHealthOfTheHostsIsJudged(t *testing.T) {

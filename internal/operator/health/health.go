@@ -44,7 +44,8 @@ type Reconciler struct {
 	last, seen time.Time
 	moved      bool
 	told       map[string]bool
-	given      bool // the alerts
+	given      bool      // the alerts
+	looked     time.Time // whether they are there
 }
 
 // SetUp has the manager call the reconciler whenever something changes that is

@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,11 +16,17 @@ const fieldManager = client.FieldOwner("holdfast-operator-health")
 
 // giveRules gives Prometheus' operator the alerts, in a cluster that has one.
 // Elsewhere they are a file. Once given in a process they are a person's to
-// change until the next start.
+// change until the next start; deleted they are back with the next look. Nobody
+// watches a kind that may not be there, or may go.
 func (r *Reconciler) giveRules(ctx context.Context) error {
-	if r.given {
-		return nil
+	if now := r.Now(); now.Sub(r.looked) >= resync {
+		r.looked = now
+		return r.keepRules(ctx)
 	}
+	return nil
+}
+
+func (r *Reconciler) keepRules(ctx context.Context) error {
 	o := &unstructured.Unstructured{Object: alerts.Object()}
 	kind := o.GroupVersionKind()
 	if _, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
@@ -28,7 +35,22 @@ func (r *Reconciler) giveRules(ctx context.Context) error {
 		}
 		return fmtErr("look whether there is Prometheus' operator", err)
 	}
-	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldManager, client.ForceOwnership); err != nil {
+	if r.given {
+		there := &unstructured.Unstructured{}
+		there.SetGroupVersionKind(kind)
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), there)
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return fmtErr("read the alerts of Prometheus", err)
+		}
+	}
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldManager, client.ForceOwnership)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil // the kind went a moment ago, or its namespace does
+	}
+	if err != nil {
 		return fmtErr("give Prometheus the alerts", err)
 	}
 	r.given = true
