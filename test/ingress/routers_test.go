@@ -76,6 +76,9 @@ type places struct {
 	mu          sync.Mutex
 	hosts       []string
 	unavailable string
+	// wrong is since when it is said, longest the longest time that it was.
+	wrong   time.Time
+	longest time.Duration
 }
 
 // follow begins to look.
@@ -108,9 +111,24 @@ func (p *places) look(ctx context.Context, tr *trial) {
 		}
 	}
 	for _, c := range ic.Status.Conditions {
-		if known && c.Type == ingress.Available && c.Status != operatorv1.ConditionTrue && p.unavailable == "" {
-			p.unavailable = fmt.Sprintf("%s at %s: %s: %s", c.Status, time.Now().UTC().Format(time.TimeOnly), c.Reason, c.Message)
+		if known && c.Type == ingress.Available {
+			p.note(c, time.Now())
 		}
+	}
+}
+
+// note keeps what was said first, and for how long at most.
+func (p *places) note(c operatorv1.OperatorCondition, now time.Time) {
+	if c.Status == operatorv1.ConditionTrue {
+		p.wrong = time.Time{}
+		return
+	}
+	if p.wrong.IsZero() {
+		p.wrong = now
+	}
+	p.longest = max(p.longest, now.Sub(p.wrong))
+	if p.unavailable == "" {
+		p.unavailable = fmt.Sprintf("%s at %s: %s: %s", c.Status, now.UTC().Format(time.TimeOnly), c.Reason, c.Message)
 	}
 }
 

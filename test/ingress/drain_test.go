@@ -1,0 +1,141 @@
+package ingress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/labsite"
+)
+
+const (
+	// drainWithin bounds the drain of a host's routers: one leaves in at most
+	// 40 s, and the budget is to let it go at once.
+	drainWithin = 2 * time.Minute
+	// unavailableMost is how long a cluster may say that there is no ingress
+	// while its only living host is drained: while that is so, and as long as
+	// the grace after which it is said.
+	unavailableMost = 30 * time.Second
+)
+
+// TestADrainEndsWhileOneOfTwoHostsIsFenced cuts a host, keeps it off, and then
+// replaces and drains the routers of the only one that lives: neither waits for
+// the other, and people are answered again after both.
+func TestADrainEndsWhileOneOfTwoHostsIsFenced(t *testing.T) {
+	k := two()
+	s := open(t, k)
+	apps := map[string]app{}
+	for _, h := range s.ControlPlanes() {
+		apps[h] = appOn(t, s, h)
+	}
+	scenario(t, s, k, "drain, one of two hosts fenced", 2, func(tr *trial) {
+		vips := tr.Lab.Layout.IngressVIPs
+		lost, err := tr.Holder(vips[0])
+		if err != nil {
+			tr.Fatal(err)
+		}
+		survivor := tr.other(lost)
+		for _, vip := range vips {
+			tr.asks("ingress VIP "+familyName(vip), web(vip), apps[survivor])
+		}
+		tr.Steady("before")
+		since := time.Now()
+		tr.Inject(lab.Fault{Kind: lab.FaultPowerCut, Host: lost})
+		tr.ingressIsOn(survivor)
+		tr.holdOff(lost, survivor)
+		p := tr.follow()
+		tr.rollOutAlone(survivor)
+		tr.drainAlone(survivor)
+		p.briefly(tr)
+		tr.power(lost, lab.ActionOn)
+		tr.BootedAgain(lost, since)
+		tr.Eventually(labsite.WholeWithin, "the site is whole again", func() error { return tr.Whole(tr.Context()) })
+	})
+}
+
+// drainAlone drains the only living host as far as its routers go: as
+// 'kubectl drain' does, it closes the host and asks for evictions, which the
+// budget has to grant. There is no router then until the host is opened again.
+func (tr *trial) drainAlone(host string) {
+	tr.Helper()
+	tr.Cleanup(func() {
+		if err := tr.schedulable(context.WithoutCancel(tr.Context()), host, true); err != nil {
+			tr.Errorf("clean up: %v", err)
+		}
+	})
+	since := time.Now()
+	if err := tr.schedulable(tr.Context(), host, false); err != nil {
+		tr.Fatal(err)
+	}
+	tr.Eventually(drainWithin, "the drain of "+host+" ends while its peer is off", func() error { return tr.evictRouters(host) })
+	tr.Trial.Took("drain while alone", time.Since(since))
+	if err := tr.schedulable(tr.Context(), host, true); err != nil {
+		tr.Fatal(err)
+	}
+	tr.Eventually(rolloutWithin, "a router on "+host+" after the drain", func() error {
+		_, err := tr.readyRouter(ingress.DefaultName, host)
+		return err
+	})
+	tr.Steady("after the drain")
+	tr.Noticed("drain while alone", since)
+}
+
+// schedulable opens a host to new pods, or closes it.
+func (tr *trial) schedulable(ctx context.Context, host string, open bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var n corev1.Node
+	if err := tr.API.Get(ctx, client.ObjectKey{Name: host}, &n); err != nil {
+		return err
+	}
+	before := client.MergeFrom(n.DeepCopy())
+	n.Spec.Unschedulable = !open
+	return tr.API.Patch(ctx, &n, before)
+}
+
+// evictRouters asks for the eviction of all routers on a host, and is nil once
+// none is left there.
+func (tr *trial) evictRouters(host string) error {
+	pods, err := tr.RouterPods(tr.Context(), ingress.PodLabels(ingress.DefaultName), ingress.OperandNamespace)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range pods {
+		switch {
+		case p.Spec.NodeName != host:
+		case p.DeletionTimestamp != nil:
+			errs = append(errs, fmt.Errorf("%s is leaving", p.Name))
+		default:
+			eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+			err := tr.API.SubResource("eviction").Create(tr.Context(), &p, eviction)
+			if apierrors.IsTooManyRequests(err) {
+				err = fmt.Errorf("the budget does not let %s go: %w", p.Name, err)
+			}
+			errs = append(errs, err, fmt.Errorf("%s was there", p.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// briefly checks that the cluster did not say for long that there is no
+// ingress.
+func (p *places) briefly(tr *trial) {
+	tr.Helper()
+	p.stop()
+	tr.Trial.Took("said not to be available", p.longest)
+	if p.longest > unavailableMost {
+		tr.Errorf("the default IngressController said for %s that it is not available, want %s at most: %s",
+			p.longest.Round(100*time.Millisecond), unavailableMost, p.unavailable)
+	}
+}
