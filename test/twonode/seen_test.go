@@ -49,7 +49,7 @@ func (tr *trial) see() {
 	for _, h := range tr.hosts() {
 		servers = append(servers, net.JoinHostPort(tr.address(h), "6443"))
 	}
-	if s.api, err = witness.StartAPI(tr.Context(), tr.site.api, tr.lab.Dial, servers); err != nil {
+	if s.api, err = witness.StartAPI(tr.Context(), tr.api, tr.lab.Dial, servers); err != nil {
 		tr.Fatal(err)
 	}
 	tr.eventually(wholeWithin, "people are told of nothing before", tr.settled)

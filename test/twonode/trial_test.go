@@ -109,6 +109,7 @@ func (tr *trial) remember() {
 	tr.began = time.Now()
 	tr.result.Time = tr.began.UTC()
 	tr.sampler = startSampler(tr.Context(), tr.site)
+	tr.keepStates()
 }
 
 func (tr *trial) processes(host, name string) []lab.Process {

@@ -21,10 +21,11 @@ func times(list []series) []Alert {
 		for _, l := range []string{"__name__", "alertstate", "severity", "alertname"} {
 			delete(own, l)
 		}
-		key := s.Metric["alertname"]
+		parts := []string{s.Metric["alertname"]}
 		for _, l := range slices.Sorted(maps.Keys(own)) {
-			key += "\x00" + l + "=" + own[l]
+			parts = append(parts, l+"="+own[l])
 		}
+		key := strings.Join(parts, "\x00")
 		labels[key] = own
 		for _, v := range s.Values {
 			if at, ok := v[0].(float64); ok {

@@ -48,6 +48,9 @@ func TestTheCostOfAnAgentIsThatOfEachOfItsBoots(t *testing.T) {
 		{at(10), "cp-1", "/proc/2/root", 1500 * time.Millisecond},
 		{at(2), "cp-2", "/proc/3/root", 3 * time.Second},
 	}
+	if used, ok := usage("usage_usec 1500\nuser_usec 1000\n"); !ok || used != 1500*time.Microsecond {
+		t.Errorf("%s, %v", used, ok)
+	}
 	got := Spent(costs, at(0), at(10))
 	if got["cp-1"] != 200 || got["cp-2"] != 0 {
 		t.Errorf("%v", got)

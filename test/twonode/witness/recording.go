@@ -123,10 +123,11 @@ func (r Recording) events(names Names) []Row {
 func (r Recording) alerts(names Names) []Row {
 	steps := map[string][]string{}
 	for _, a := range r.Alerts {
-		subject := "alert " + a.Name
+		parts := []string{"alert", a.Name}
 		for _, l := range slices.Sorted(maps.Keys(a.Labels)) {
-			subject += " " + l + "=" + names.In(a.Labels[l])
+			parts = append(parts, l+"="+names.In(a.Labels[l]))
 		}
+		subject := strings.Join(parts, " ")
 		steps[subject] = append(steps[subject], "seen")
 	}
 	return rows(steps)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/render/alerts"
 )
 
@@ -37,7 +37,8 @@ type Prometheus struct {
 	root  Root
 	front net.Listener
 	http  *http.Server
-	cmd   *exec.Cmd
+	end   context.CancelFunc
+	ended sync.WaitGroup
 	dir   string
 	base  string
 	began time.Time
@@ -91,12 +92,12 @@ func StartPrometheus(ctx context.Context, hosts []string, root Root) (*Prometheu
 	if err := p.configure(); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
-	p.cmd = exec.Command(program, "--config.file="+filepath.Join(p.dir, "prometheus.json"), "--storage.tsdb.path="+filepath.Join(p.dir, "data"), //nolint:noctx // Stop ends it
-		"--web.listen-address="+address, "--log.level=error")
-	p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-	if err := p.cmd.Start(); err != nil {
-		return nil, errors.Join(err, p.Stop())
-	}
+	command := host.Command(program, "--config.file="+filepath.Join(p.dir, "prometheus.json"),
+		"--storage.tsdb.path="+filepath.Join(p.dir, "data"), "--web.listen-address="+address, "--log.level=error")
+	command.Env = []string{"GOMAXPROCS=1"}
+	run, end := context.WithCancel(context.WithoutCancel(ctx))
+	p.end = end
+	p.ended.Go(func() { _, _ = host.Run(run, command) }) // what it does not do, ready tells
 	if err := p.ready(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
@@ -156,24 +157,23 @@ func (p *Prometheus) ready(ctx context.Context) error {
 
 // Stop ends it and takes what it kept away.
 func (p *Prometheus) Stop() error {
-	var errs []error
-	if p.cmd != nil && p.cmd.Process != nil {
-		errs = append(errs, p.cmd.Process.Kill())
-		_ = p.cmd.Wait() // it was killed
+	if p.end != nil {
+		p.end()
 	}
-	return errors.Join(append(errs, p.http.Close(), os.RemoveAll(p.dir))...)
+	p.ended.Wait()
+	return errors.Join(p.http.Close(), os.RemoveAll(p.dir))
 }
 
 // serve asks the agent of the host that the path names, within the host: it
 // listens there only.
 func (p *Prometheus) serve(w http.ResponseWriter, r *http.Request) {
-	host := strings.TrimPrefix(r.URL.Path, "/")
-	root, err := p.root(r.Context(), host)
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	root, err := p.root(r.Context(), name)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	p.noteCost(host, root)
+	p.noteCost(name, root)
 	client := &http.Client{Timeout: every, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -217,19 +217,27 @@ func dialWithin(ctx context.Context, namespace, network, address string) (conn n
 }
 
 // noteCost reads what the agent's control group has used.
-func (p *Prometheus) noteCost(host, root string) {
+func (p *Prometheus) noteCost(name, root string) {
 	data, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/system.slice/holdfast-agent.service/cpu.stat"))
 	if err != nil {
 		return // it is about to start, or to end
 	}
-	for line := range strings.Lines(string(data)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil && name == "usage_usec" {
-			p.mu.Lock()
-			p.cost = append(p.cost, Cost{time.Now(), host, root, time.Duration(n) * time.Microsecond})
-			p.mu.Unlock()
+	if used, ok := usage(string(data)); ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.cost = append(p.cost, Cost{time.Now(), name, root, used})
+	}
+}
+
+// usage is what a control group's cpu.stat says that it used.
+func usage(stat string) (time.Duration, bool) {
+	for line := range strings.Lines(stat) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && key == "usage_usec" {
+			return time.Duration(n) * time.Microsecond, true
 		}
 	}
+	return 0, false
 }
 
 // Costs are what was noted until now.

@@ -79,11 +79,10 @@ func (a *API) ready(ctx context.Context, lists int) error {
 		if n == lists {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		case <-time.After(50 * time.Millisecond):
 		}
+		wait(ctx, tryAgain/4)
 	}
 }
 
