@@ -40,9 +40,21 @@ func (r *Reconciler) knowsMonitors() (bool, error) {
 	return r.monitors.known, nil
 }
 
+// monitorLook is after what time a ServiceMonitor that somebody changed or
+// deleted is noticed.
+const monitorLook = time.Minute
+
+// lookAtMonitor is when to look again because of the ServiceMonitor, zero for
+// never.
+func (g *gathered) lookAtMonitor() time.Duration {
+	if g.monitors {
+		return monitorLook
+	}
+	return 0
+}
+
 // gatherMonitor reads the ServiceMonitor, from the API: nobody watches a kind
-// that may not be there. One that somebody deletes is back with the next change
-// of anything else.
+// that may not be there, or may go.
 func (r *Reconciler) gatherMonitor(ctx context.Context, g *gathered) error {
 	known, err := r.knowsMonitors()
 	if err != nil || !known {

@@ -138,6 +138,9 @@ func TestPrometheusIsToldOfRoutersWhereItsOperatorIs(t *testing.T) {
 	if got, _, _ := unstructured.NestedString(c.monitor("x").Object, "spec", "selector", "matchLabels", decide.LabelOwner); got != "x" {
 		t.Errorf("it selects %q", got)
 	}
+	if again, err := c.r.reconcile(t.Context(), "x"); err != nil || again <= 0 || again > monitorLook {
+		t.Errorf("it is looked at again after %s: %v", again, err)
+	}
 	c.must(c.admin.Delete(t.Context(), c.monitor("x")))
 	c.settle()
 	o = c.monitor("x")

@@ -103,7 +103,7 @@ func (r *Reconciler) keep(ctx context.Context, g *gathered) (time.Duration, erro
 	if err := errors.Join(wrote, r.setStatus(ctx, g.controller, d.Status)); err != nil {
 		return 0, err
 	}
-	return sooner(d.Again, work.Again), nil
+	return sooner(sooner(d.Again, work.Again), g.lookAtMonitor()), nil
 }
 
 func sooner(a, b time.Duration) time.Duration {

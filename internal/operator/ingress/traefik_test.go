@@ -55,7 +55,11 @@ type router struct {
 	c      *cluster
 	name   string
 	folder string
-	stop   context.CancelFunc
+	// endpoint is where it reads the cluster, args what it is started with, if
+	// not what is rendered for it.
+	endpoint string
+	args     []string
+	stop     context.CancelFunc
 	ended  chan error
 	mu     sync.Mutex
 	words  bytes.Buffer
@@ -109,13 +113,19 @@ func (r *router) start() {
 	tokenFile := filepath.Join(r.t.TempDir(), "token")
 	writeFile(r.t, tokenFile, token)
 	authority := r.authority()
+	if r.endpoint == "" {
+		r.endpoint = r.c.api.Config.Host
+	}
+	if r.args == nil {
+		r.args = r.c.deployment(r.name).Spec.Template.Spec.Containers[0].Args
+	}
 	var args []string
-	for _, a := range r.c.deployment(r.name).Spec.Template.Spec.Containers[0].Args {
+	for _, a := range r.args {
 		a = strings.Replace(a, "address=:", "address=127.0.0.1:", 1)
 		args = append(args, strings.ReplaceAll(a, render.Folder, r.folder))
 	}
 	for _, provider := range []string{"kubernetesingress", "kubernetesgateway"} {
-		args = append(args, "--providers."+provider+".endpoint="+r.c.api.Config.Host, "--providers."+provider+".token="+tokenFile,
+		args = append(args, "--providers."+provider+".endpoint="+r.endpoint, "--providers."+provider+".token="+tokenFile,
 			"--providers."+provider+".certauthfilepath="+authority)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.t.Context()))
@@ -154,6 +164,12 @@ func (r *router) authority() string {
 
 // answer is a status code, 0 for none.
 func (r *router) answer(scheme string, port int32, name, path string, roots *x509.CertPool) int {
+	code, _ := r.ask(scheme, port, name, path, roots)
+	return code
+}
+
+// ask is a status code, 0 for none, and what the answer's headers say.
+func (r *router) ask(scheme string, port int32, name, path string, roots *x509.CertPool) (int, http.Header) {
 	dialer := &net.Dialer{}
 	transport := &http.Transport{
 		DisableKeepAlives: true,
@@ -166,11 +182,11 @@ func (r *router) answer(scheme string, port int32, name, path string, roots *x50
 	r.c.must(err)
 	resp, err := (&http.Client{Transport: transport, Timeout: 5 * time.Second}).Do(req)
 	if err != nil {
-		return 0
+		return 0, nil
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
-	return resp.StatusCode
+	return resp.StatusCode, resp.Header
 }
 
 func (r *router) until(what string, is func() bool) {
@@ -181,6 +197,31 @@ func (r *router) until(what string, is func() bool) {
 		}
 		_ = host.Sleep(r.t.Context(), 50*time.Millisecond)
 	}
+}
+
+// route makes an Ingress for NAME.x.example, which leads to the API.
+func (c *cluster) route(name, class string) {
+	c.t.Helper()
+	o := &networkingv1.Ingress{ObjectMeta: objectMeta("default", name), Spec: networkingv1.IngressSpec{
+		IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: name + ".x.example", IngressRuleValue: networkingv1.IngressRuleValue{
+			HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
+				Path: "/", PathType: new(networkingv1.PathTypePrefix), Backend: backend(),
+			}}},
+		}}},
+	}}
+	c.create(o)
+}
+
+// backend is the one Service that every cluster has.
+func backend() networkingv1.IngressBackend {
+	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "kubernetes", Port: networkingv1.ServiceBackendPort{Number: 443}}}
+}
+
+// create makes an object until the end of the test.
+func (c *cluster) create(o client.Object) {
+	c.t.Helper()
+	c.must(c.admin.Create(c.t.Context(), o))
+	c.t.Cleanup(func() { c.must(client.IgnoreNotFound(c.admin.Delete(context.WithoutCancel(c.t.Context()), o))) })
 }
 
 // TestTheReleasesRouterDoesWhatIsRenderedForIt: it starts with no more than its
@@ -194,20 +235,8 @@ func TestTheReleasesRouterDoesWhatIsRenderedForIt(t *testing.T) {
 	c.make("x", fmt.Sprintf(`{"domain":"x.example","replicas":2,"endpointPublishingStrategy":{"type":"HostNetwork","hostNetwork":{"httpPort":%d,"httpsPort":%d,"statsPort":%d}}}`,
 		ports[0], ports[1], ports[2]))
 	c.settle()
-	ingressOf := func(name, class string) {
-		o := &networkingv1.Ingress{ObjectMeta: objectMeta("default", name), Spec: networkingv1.IngressSpec{
-			IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: name + ".x.example", IngressRuleValue: networkingv1.IngressRuleValue{
-				HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
-					Path: "/", PathType: new(networkingv1.PathTypePrefix),
-					Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "kubernetes", Port: networkingv1.ServiceBackendPort{Number: 443}}},
-				}}},
-			}}},
-		}}
-		c.must(c.admin.Create(t.Context(), o))
-		t.Cleanup(func() { c.must(client.IgnoreNotFound(c.admin.Delete(context.WithoutCancel(t.Context()), o))) })
-	}
-	ingressOf("mine", "openshift-x")
-	ingressOf("other", "openshift-default")
+	c.route("mine", "openshift-x")
+	c.route("other", "openshift-default")
 
 	marker := &networkingv1.Ingress{}
 	c.get(decide.OperandNamespace, "router-x", marker)
@@ -252,7 +281,7 @@ func TestTheReleasesRouterDoesWhatIsRenderedForIt(t *testing.T) {
 		r.answer("https", ports[1], "other.x.example", "/", roots), r.answer("http", ports[0], "other.x.example", "/", nil),
 		r.answer("http", ports[0], "localhost", "/holdfast-has-read-the-cluster", nil), r.answer("https", ports[1], "nobody.x.example", "/", nil),
 	}
-	if fmt.Sprint(got) != "[404 404 404 0]" {
+	if fmt.Sprint(got) != "[503 503 503 0]" {
 		t.Errorf("another class, the marker, and a client that does not know the authority: %v", got)
 	}
 	if got := r.answer("http", ports[0], "mine.x.example", "/", nil); got == http.StatusNotFound || got == 0 {
