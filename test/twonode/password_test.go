@@ -1,0 +1,305 @@
+package twonode_test
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// The passwords that somebody sets at a BMC and tells nobody. They have what
+// goes wrong where something quotes.
+const (
+	setAtTheBMC    = `beh1nd the $cluster's "back"`
+	setWithoutAPI  = `& again; without an \API`
+	passwordOnHost = "/run/password-of-the-bmc"
+)
+
+const (
+	// checkInterval is Pacemaker's monitor of a fence device (decide/twonode).
+	checkInterval = time.Minute
+	// checkTakes is what the check itself takes, Pacemaker and the collector, on a
+	// busy machine.
+	checkTakes = 15 * time.Second
+	// worksWithin is how soon a device is well after its account was: it is tried
+	// at once.
+	worksWithin = 30 * time.Second
+	// secretFollows is how soon an API that is back knows of an account: it is
+	// looked for each half minute.
+	secretFollows = 2 * time.Minute
+)
+
+// TestBMCPasswordChanged changes the password of a BMC behind the cluster's
+// back: that is visible within one check interval, raises its alert, and ends
+// with `holdfast fencing rotate`, with an API and without.
+func TestBMCPasswordChanged(t *testing.T) {
+	scenario(t, "BMC: password changed", 1, func(tr *trial) {
+		target := "cp-2"
+		defer tr.restoresAccount(target)
+		tr.changesPassword(target, setAtTheBMC)
+		tr.measured("the API shows that "+target+" cannot be fenced", checkInterval+checkTakes, func() error {
+			return tr.inAPI(target, "False", etcdv1.NodeFencingAvailableConditionType)
+		})
+		tr.measured("the alert is raised", checkTakes, func() error { return tr.alerted(target, true) })
+		tr.statusSays(target, "cannot be switched off", "API at ")
+		if got := tr.rotates(target, setAtTheBMC); got != "written" {
+			tr.Errorf("the Secret is %s", got)
+		}
+		tr.allClear(target, setAtTheBMC)
+		tr.fenced(0)
+	})
+	scenario(t, "BMC: password changed, without API", 1, func(tr *trial) {
+		target := "cp-2"
+		defer tr.restoresAccount(target)
+		for _, h := range tr.hosts() {
+			tr.fault(lab.Fault{Kind: lab.FaultProcessStop, Host: h, Process: "kube-apiserver"})
+		}
+		if out, err := tr.kubectl(tr.Context(), "get", "--raw", "/readyz"); err == nil {
+			tr.Fatalf("there is an API still: %s", out)
+		}
+		tr.changesPassword(target, setWithoutAPI)
+		tr.measured("the other host knows that "+target+" cannot be fenced", checkInterval+checkTakes, func() error {
+			return tr.onHost(target, "False", etcdv1.NodeFencingAvailableConditionType)
+		})
+		tr.measured("the alert is raised", checkTakes, func() error { return tr.alerted(target, true) })
+		tr.statusSays(target, "cannot be switched off", "told nothing")
+		if got := tr.rotates(target, setWithoutAPI); !strings.HasPrefix(got, "to follow: ") {
+			tr.Errorf("without an API the Secret is %s", got)
+		}
+		tr.measured("the other host can fence "+target+" again", worksWithin, func() error {
+			return tr.onHost(target, "True", fencingConditions...)
+		})
+		for _, h := range tr.hosts() {
+			tr.mend(h, lab.FaultProcessStop)
+		}
+		tr.measured("the Secret has followed", secretFollows, func() error {
+			// What the cluster hands out from the old Secret must not come here.
+			if err := tr.deviceHas(target, setWithoutAPI); err != nil {
+				tr.Fatal(err)
+			}
+			return tr.secretHas(target, setWithoutAPI)
+		})
+		tr.allClear(target, setWithoutAPI)
+		if out := tr.on(tr.other(target), "holdfast fencing rotate --push"); !strings.Contains(out, "Secrets written: -") {
+			tr.Errorf("something was to follow still: %s", out)
+		}
+		tr.fenced(0)
+	})
+}
+
+// fencingConditions are those of a node whose BMC does its part.
+var fencingConditions = []string{
+	etcdv1.NodeFencingAvailableConditionType, etcdv1.NodeFencingHealthyConditionType, pacemakerstatus.FencingProven,
+}
+
+// changesPassword has the BMC of a host take another password and no other.
+func (tr *trial) changesPassword(target, password string) {
+	tr.Helper()
+	tr.fault(lab.Fault{Kind: lab.FaultBMC, Host: target, Quirk: "password", Value: password})
+}
+
+// restoresAccount has the scenario end with the account that the lab knows,
+// however it ends: the next one needs a BMC that fences.
+func (tr *trial) restoresAccount(target string) {
+	tr.Helper()
+	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+		tr.Error(err)
+	}
+	h, _ := tr.lab.Layout.Host(target)
+	if tr.deviceHas(target, h.BMC.Password) == nil {
+		return
+	}
+	if _, err := tr.rotate(target, h.BMC.Password); err != nil {
+		tr.Error(err)
+	}
+}
+
+// measured waits for something and notes how long it took.
+func (tr *trial) measured(what string, within time.Duration, check func() error) {
+	tr.Helper()
+	began := time.Now()
+	tr.eventually(within, what, check)
+	tr.Logf("%s after %.1f s, %.1f s after the fault", what, time.Since(began).Seconds(), time.Since(tr.at).Seconds())
+}
+
+// inAPI says which of some conditions of a node are different in the API.
+func (tr *trial) inAPI(node, want string, kinds ...string) error {
+	values := tr.seen.api.Current().Values
+	var errs []error
+	for _, kind := range kinds {
+		if got := values["node "+node+": "+kind]; !strings.HasPrefix(got, want+" ") {
+			errs = append(errs, fmt.Errorf("%s of %s is %q", kind, node, got))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// onHost says the same of what the host that fences a node knows by itself.
+func (tr *trial) onHost(node, want string, kinds ...string) error {
+	var r pacemakerstatus.Report
+	if err := tr.readOn(tr.other(node), pacemakerstatus.LivePath, &r); err != nil {
+		return err
+	}
+	if r.Status.Nodes == nil {
+		return errors.New("it knows no nodes")
+	}
+	i := slices.IndexFunc(*r.Status.Nodes, func(n etcdv1.PacemakerClusterNodeStatus) bool { return n.NodeName == node })
+	if i < 0 {
+		return fmt.Errorf("it knows no %s", node)
+	}
+	got := map[string]string{}
+	for _, c := range (*r.Status.Nodes)[i].Conditions {
+		got[c.Type] = string(c.Status)
+	}
+	var errs []error
+	for _, kind := range kinds {
+		if got[kind] != want {
+			errs = append(errs, fmt.Errorf("%s of %s is %q on %s", kind, node, got[kind], tr.other(node)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (tr *trial) readOn(host, path string, into any) error {
+	root, err := tr.lab.Root(tr.Context(), tr.power, host)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+// alertNow is how old what Prometheus last saw of an alert may be for it to be
+// there.
+const alertNow = 5 * time.Second
+
+// alerted says whether it is otherwise that a host's fencing is alerted of. The
+// expression counts: for how long it has to be so is the rules' matter.
+func (tr *trial) alerted(host string, want bool) error {
+	list, err := tr.seen.prometheus.Alerts(tr.Context())
+	if err != nil {
+		return err
+	}
+	there := false
+	for _, a := range list {
+		there = there || a.Name == "HoldfastNodeFencingUnavailable" && a.Labels["host"] == host && time.Since(a.Until) < alertNow
+	}
+	if there != want {
+		return fmt.Errorf("HoldfastNodeFencingUnavailable of %s is there: %t", host, there)
+	}
+	return nil
+}
+
+// statusTime is how soon `holdfast status` answers on a busy machine, whatever
+// hangs. Elsewhere it is two seconds.
+const statusTime = 6 * time.Second
+
+// statusSays checks what a person reads on the host that fences the target.
+func (tr *trial) statusSays(target string, want ...string) {
+	tr.Helper()
+	began := time.Now()
+	out := tr.on(tr.other(target), "holdfast status; echo exit code $?")
+	if took := time.Since(began); took > statusTime {
+		tr.Errorf("holdfast status took %s", took)
+	}
+	for _, w := range append(want, target, "holdfast fencing rotate", "exit code 3") {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), w) {
+			tr.Errorf("holdfast status does not say %q:\n%s", w, out)
+		}
+	}
+}
+
+// rotates gives the host that fences the target the new password, and returns
+// what became of the Secret.
+func (tr *trial) rotates(target, password string) string {
+	tr.Helper()
+	secret, err := tr.rotate(target, password)
+	if err != nil {
+		tr.Fatal(err)
+	}
+	return secret
+}
+
+// rotate brings the password to the host in a file: what is in a command line
+// others can see.
+func (tr *trial) rotate(target, password string) (secret string, err error) {
+	by := tr.other(target)
+	root, err := tr.lab.Root(tr.Context(), tr.power, by)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(root, passwordOnHost)
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	out, err := tr.sh(tr.Context(), by, "holdfast fencing rotate "+target+" --password-file "+passwordOnHost+" -o json")
+	if err := cmp.Or(err, os.Remove(file)); err != nil {
+		return "", fmt.Errorf("rotate the account of %s on %s: %w", target, by, err)
+	}
+	if strings.Contains(out, password) {
+		return "", errors.New("fencing rotate prints the password")
+	}
+	var said struct{ Secret string }
+	if err := json.Unmarshal([]byte(out), &said); err != nil {
+		return "", fmt.Errorf("fencing rotate says %q: %w", out, err)
+	}
+	return said.Secret, nil
+}
+
+// allClear waits until nothing is left of it, and all have the password.
+func (tr *trial) allClear(target, password string) {
+	tr.Helper()
+	tr.measured("all clear in the API", worksWithin, func() error { return tr.inAPI(target, "True", fencingConditions...) })
+	tr.measured("no alert is left", worksWithin, func() error { return tr.alerted(target, false) })
+	tr.on(tr.other(target), "holdfast fencing verify")
+	if err := errors.Join(tr.deviceHas(target, password), tr.secretHas(target, password)); err != nil {
+		tr.Error(err)
+	}
+	tr.ended = time.Now()
+}
+
+// deviceHas says that the host which fences the target has another password.
+func (tr *trial) deviceHas(target, password string) error {
+	var dev state.FencingDevice
+	by := tr.other(target)
+	if err := tr.readOn(by, filepath.Join(state.FencingDir, target+".json"), &dev); err != nil {
+		return fmt.Errorf("device of %s on %s: %w", target, by, err)
+	}
+	if dev.Password != password {
+		return fmt.Errorf("the device of %s on %s has another password", target, by)
+	}
+	return nil
+}
+
+// secretHas says that the cluster has another one. Plain Kubernetes has no
+// BareMetalHost that could have a third.
+func (tr *trial) secretHas(target, password string) error {
+	out, err := tr.kubectl(tr.Context(), "get", "secret", "--namespace=openshift-etcd", "fencing-credentials-"+target, "--output=jsonpath={.data.password}")
+	if err != nil {
+		return err
+	}
+	got, err := base64.StdEncoding.DecodeString(strings.TrimSpace(out))
+	if err != nil {
+		return fmt.Errorf("secret of %s: %w", target, err)
+	}
+	if string(got) != password {
+		return fmt.Errorf("the Secret of %s has another password", target)
+	}
+	return nil
+}
