@@ -92,14 +92,19 @@ func (a *API) Stop() {
 	a.done.Wait()
 }
 
-// Seen is what the watches brought: versions by revision, and the events that
-// were not there before a moment.
+// Seen is what the watches brought since a moment: versions by revision, with the
+// last from before it, and the events that were made after it.
 func (a *API) Seen(since time.Time) (versions []Version, events []corev1.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(a.versions)) {
+		first := len(versions)
 		for _, revision := range slices.Sorted(maps.Keys(a.versions[path])) {
-			versions = append(versions, a.versions[path][revision])
+			v := a.versions[path][revision]
+			if v.At.Before(since) {
+				versions = versions[:first]
+			}
+			versions = append(versions, v)
 		}
 	}
 	for _, e := range a.events {

@@ -113,4 +113,7 @@ func TestWhatSeveralWatchesBringCountsOnceAndInOrderAlsoAfterOneWasCutOff(t *tes
 	if len(versions) != 6 {
 		t.Errorf("%d versions", len(versions))
 	}
+	if later, _ := a.Seen(versions[3].At.Add(time.Nanosecond)); len(later) < 2 || later[0].At.After(versions[3].At) {
+		t.Errorf("since then, with the last from before: %+v", later)
+	}
 }
