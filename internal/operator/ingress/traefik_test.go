@@ -60,9 +60,9 @@ type router struct {
 	endpoint string
 	args     []string
 	stop     context.CancelFunc
-	ended  chan error
-	mu     sync.Mutex
-	words  bytes.Buffer
+	ended    chan error
+	mu       sync.Mutex
+	words    bytes.Buffer
 }
 
 func (r *router) Write(p []byte) (int, error) {
