@@ -141,8 +141,15 @@ func hasAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
+// A value in quotes, which ends with its line where it was cut off: one of JSON
+// within JSON, where a quote of its own is \\\", and one of JSON, where it is \".
+const (
+	quotedTwice = `\\"(?:[^"\\]|\\\\\\"|\\\\\\\\|\\\\[^"\\]|\\[^"\\])*(?:\\"|\z)`
+	quotedOnce  = `"(?:[^"\\]|\\.)*(?:"|\z)`
+)
+
 // pair is a name that says secret, and its value.
-var pair = regexp.MustCompile(`([\w.-]*` + keyWords + `[\w.-]*)(\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s,;&"'}\]]+)`)
+var pair = regexp.MustCompile(`([\w.-]*` + keyWords + `[\w.-]*)(\\?["']?\s*[:=]\s*)(` + quotedTwice + `|` + quotedOnce + `|'[^']*'|[^\s,;&"'}\]]+)`)
 
 // harmless are names beside secrets: where one lies, how long it lasts, which
 // one it is.

@@ -76,10 +76,40 @@ func TestWhatLooksLikeASecretIsTakenOut(t *testing.T) {
 		`  stats auth admin:hunter22`:                              "hunter22",
 		`bootstrapToken: "hunter22hunter22"`:                       "hunter22",
 		`joinToken=hunter22`:                                       "hunter22",
+		`"password":"a \"hunter22\" of mine"`:                      "hunter22",
+		`{"log":"{\"password\":\"a \\\"hunter22\"}"}`:              "hunter22",
+		`{"log":"{\"password\":\"a \\\\hunter22\"}"}`:              "hunter22",
+		`cut off: "password":"hunter22`:                            "hunter22",
+		`cut off: {"log":"{\"password\":\"hunter22`:                "hunter22",
 	} {
 		if got := New().Text(text); strings.Contains(got, secret) || !strings.Contains(got, Mark) {
 			t.Errorf("%q becomes %q", text, got)
 		}
+	}
+}
+
+// TestHardCase23_TwoPasswordsOnOneLineAreBothTakenOut has what pcs prints of two
+// fence devices, and what their agents are called with.
+func TestHardCase23_TwoPasswordsOnOneLineAreBothTakenOut(t *testing.T) {
+	for _, text := range []string{
+		`[{"id":"cp-1_redfish","password":"hunter 22","ip":"10.0.0.1"},{"id":"cp-2_redfish","password":"tr0ub \"4dor","ip":"10.0.0.2"}]`,
+		`{"nvpairs":[{"id":"a","name":"passwd","value":"hunter 22"},{"id":"b","name":"passwd","value":"tr0ub 4dor"}]}`,
+		`<nvpair id="a" name="password" value="hunter 22"/><nvpair id="b" name="password" value="tr0ub 4dor"/>`,
+		`fence_redfish --password hunter -o on; fence_redfish --password tr0ub -o on`,
+		`fence_redfish --password='hunter 22' -o on; fence_redfish --password='tr0ub 4dor' -o on`,
+		`password=hunter action=off password=tr0ub`,
+		`https://admin:hunter@10.0.0.1/ https://admin:tr0ub@10.0.0.2/`,
+	} {
+		got := New().Text(text)
+		for _, secret := range []string{"hunter", "22", "tr0ub", "4dor"} {
+			if strings.Contains(got, secret) {
+				t.Errorf("%q becomes %q", text, got)
+			}
+		}
+	}
+	r := New("hunter 22", "tr0ub 4dor")
+	if got := r.Text("asked with hunter 22 and then with tr0ub 4dor, twice: hunter 22"); strings.ContainsAny(got, "24") {
+		t.Errorf("known ones with blanks: %q", got)
 	}
 }
 
