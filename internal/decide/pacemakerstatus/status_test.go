@@ -140,7 +140,7 @@ func TestB5SettingsThatSafetyRestsOnAreCritical(t *testing.T) {
 
 func TestB6ADeviceOnItsOwnTargetProvesNothing(t *testing.T) {
 	n := node(t, input(t, "device-on-its-own-target"), "cp-2")
-	if c := find(n.Conditions, FencingProven); c.Status != metav1.ConditionFalse && c.Reason != ReasonOnOwnTarget {
+	if c := find(n.Conditions, FencingProven); c.Status != metav1.ConditionFalse || c.Reason != ReasonOnOwnTarget {
 		t.Errorf("%+v", c)
 	}
 	if Holds(n.Conditions, etcdv1.NodeFencingAvailableConditionType) {
