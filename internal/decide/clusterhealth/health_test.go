@@ -101,7 +101,7 @@ func TestWhatDegradesAndWhatOnlyWarns(t *testing.T) {
 	}
 }
 
-func TestHardCase35WhenSilenceDegrades(t *testing.T) {
+func TestB3HardCase35WhenSilenceDegrades(t *testing.T) {
 	good := object(t, "healthy", noon, nil)
 	empty := &etcdv1.PacemakerCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon)}}
 	for _, c := range []struct {
@@ -131,7 +131,7 @@ func TestHardCase35WhenSilenceDegrades(t *testing.T) {
 	}
 }
 
-func TestEachChangeIsOneEvent(t *testing.T) {
+func TestB10EachChangeIsOneEventOfItsOwnReason(t *testing.T) {
 	good := object(t, "healthy", noon.Add(-59*time.Minute), nil)
 	if e := Events(good, noon); len(e) != 0 {
 		t.Errorf("nothing happened lately: %+v", e)

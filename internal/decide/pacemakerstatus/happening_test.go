@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestHardCase34WhatIsToldOnce(t *testing.T) {
+func TestB9HardCase34WhatIsToldOnce(t *testing.T) {
 	at := noon
 	c := Cluster{
 		Fences: []Fence{
