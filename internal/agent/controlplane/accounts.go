@@ -2,6 +2,8 @@ package controlplane
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/fence"
@@ -16,30 +18,27 @@ const accountInterval = 30 * time.Second
 // tellAccounts tells the cluster of BMC accounts that were rotated on this
 // host while the API was away.
 func (r *Agent) tellAccounts(ctx context.Context) {
-	store := fence.NewStore()
+	store, trouble := fence.NewStore(), r.trouble("tell the cluster of BMC accounts")
 	for host.Sleep(ctx, accountInterval) == nil {
-		pushAccounts(ctx, store, func() (fence.Secrets, error) { return kube.Open(adminKubeconfig) }, r.logf)
+		pushed, err := pushAccounts(ctx, store, func() (fence.Secrets, error) { return kube.Open(adminKubeconfig) })
+		if len(pushed) > 0 {
+			r.logf("the cluster knows the new BMC accounts of %v", pushed)
+		}
+		trouble.Hear(err)
 	}
 }
 
-func pushAccounts(ctx context.Context, store fence.Store, open func() (fence.Secrets, error), logf func(string, ...any)) {
+// pushAccounts returns of which hosts the cluster was told. Where there is
+// nothing to tell the cluster is not asked for.
+func pushAccounts(ctx context.Context, store fence.Store, open func() (fence.Secrets, error)) (pushed []string, err error) {
 	pending, err := store.ListPending()
-	if err != nil {
-		logf("%v", err)
-	}
 	if len(pending) == 0 {
-		return
+		return nil, err
 	}
-	cluster, err := open()
-	if err != nil {
-		logf("tell the cluster of the BMC accounts of %v: %v", pending, err)
-		return
+	cluster, openErr := open()
+	if openErr != nil {
+		return nil, errors.Join(err, fmt.Errorf("%v: %w", pending, openErr))
 	}
-	pushed, err := store.Push(ctx, cluster)
-	if len(pushed) > 0 {
-		logf("the cluster knows the new BMC accounts of %v", pushed)
-	}
-	if err != nil {
-		logf("tell the cluster of BMC accounts: %v", err)
-	}
+	pushed, pushErr := store.Push(ctx, cluster)
+	return pushed, errors.Join(err, pushErr)
 }

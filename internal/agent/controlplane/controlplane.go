@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/site"
@@ -69,6 +70,11 @@ func (r *Agent) findAddresses(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// trouble tells of what one loop about something runs into.
+func (r *Agent) trouble(about string) pace.Trouble {
+	return pace.Trouble{Logf: func(format string, args ...any) { r.logf(about+": "+format, args...) }, Now: r.Now}
 }
 
 func (r *Agent) logf(format string, args ...any) {

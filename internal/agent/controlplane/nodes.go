@@ -34,7 +34,8 @@ func (r *Agent) followNodes(ctx context.Context) {
 	retry := time.NewTimer(again)
 	defer retry.Stop()
 	var list []state.Node
-	for said := ""; ; {
+	trouble := r.trouble("nodes")
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -42,14 +43,12 @@ func (r *Agent) followNodes(ctx context.Context) {
 		case <-retry.C:
 		}
 		err := r.keepStep(ctx, list)
-		text := ""
 		if err != nil {
 			retry.Reset(again)
-			if text = err.Error(); text != said && !errors.Is(err, fs.ErrNotExist) {
-				r.logf("%s", text)
-			}
 		}
-		said = text
+		if !errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
+			trouble.Hear(err)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (r *Agent) keepTaints(ctx context.Context) {
 		evidence: func() ([]state.EtcdFenced, error) { return readEvidence(state.FencedDir) },
 		word:     func() bool { return exists(state.EtcdConfirmationPath) },
 		report:   func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
-		trouble:  r.taintTrouble(),
+		trouble:  r.trouble("taints"),
 	}
 	go r.watchEvidence(ctx, wake)
 	client := r.ownAPI(ctx)
@@ -40,19 +40,14 @@ func (r *Agent) keepTaints(ctx context.Context) {
 		return
 	}
 	t.api = client
-	go t.follow(ctx, client, wake, r.taintTrouble())
+	go t.follow(ctx, client, wake, r.trouble("taints"))
 	t.loop(ctx, wake.c)
-}
-
-// taintTrouble tells of what one loop about taints runs into.
-func (r *Agent) taintTrouble() pace.Trouble {
-	return pace.Trouble{Logf: func(format string, args ...any) { r.logf("taints: "+format, args...) }, Now: r.Now}
 }
 
 // ownAPI waits for access to the API server of this very host: a connection to
 // the virtual IP may lead to the host that has just died, and would hang.
 func (r *Agent) ownAPI(ctx context.Context) *kube.Client {
-	server, trouble := ownServer(r.facts.Addresses[0]), r.taintTrouble()
+	server, trouble := ownServer(r.facts.Addresses[0]), r.trouble("taints")
 	for {
 		client, err := openAPI(server)
 		if !errors.Is(err, os.ErrNotExist) { // the host is not set up yet
