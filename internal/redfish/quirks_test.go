@@ -38,6 +38,7 @@ var quirkCases = []struct {
 	{"other-identity", bmc.Quirks{OtherIdentity: true}, true, WrongServer, WrongServer, false, "another machine"},
 	{"sessions-held", bmc.Quirks{SessionsHeld: 8}, true, "", "", true, ""},
 	{"auth-status 401", bmc.Quirks{AuthStatus: 401}, true, Credentials, Credentials, false, "check user name and password"},
+	{"password", bmc.Quirks{Password: "another"}, true, Credentials, Credentials, false, "check user name and password"},
 	{"auth-status 403", bmc.Quirks{AuthStatus: 403}, true, Credentials, Credentials, false, "the account may operate"},
 	{"auth-status 500", bmc.Quirks{AuthStatus: 500}, true, ServerError, ServerError, false, "500"},
 	{"auth-status 503", bmc.Quirks{AuthStatus: 503}, true, ServerError, ServerError, false, "503"},
