@@ -51,6 +51,7 @@ type Collector struct {
 	files   files
 	told    map[string]bool
 	pubbed  publication
+	heard   time.Time // when redundancy was last known
 	wake    chan struct{}
 	trouble pace.Trouble
 
@@ -127,7 +128,13 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 	}
 	before := c.Report()
 	now := c.Now()
-	r := decide.Report{Host: name, At: now, Published: before.Published, Status: decide.Timed(decide.Status(in), &before.Status, now)}
+	seen := decide.Status(in)
+	if decide.Reported(seen.Conditions, decide.Redundant) {
+		c.heard = now
+	} else {
+		seen = decide.Status(in.Patient(before.Status, now.Sub(c.heard)))
+	}
+	r := decide.Report{Host: name, At: now, Published: before.Published, Status: decide.Timed(seen, &before.Status, now)}
 	r.TakeOver, r.Lost = before.Follow(in, now)
 	changed = !decide.Same(r.Status, before.Status) || r.TakeOver != before.TakeOver || r.Lost != before.Lost
 	r.Writes, r.Why = decide.Writes(in, now.Sub(c.pubbed.moved))

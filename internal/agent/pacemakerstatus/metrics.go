@@ -60,7 +60,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	out.Gauge(looked, metric.Seconds(r.At))
 	out.Gauge(writes, metric.Bool(r.Writes))
 	out.Time(published, r.Published)
-	collectStatus(out, r.Status)
+	collectStatus(out, r.Status, in.Blind())
 	if in.Etcd.Known {
 		collectEtcd(out, in.Etcd.Value)
 	}
@@ -74,10 +74,15 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func collectStatus(out metric.Send, s etcdv1.PacemakerClusterStatus) {
+// collectStatus tells of hosts only what a host knows that is part of the
+// cluster: a blind one would raise alerts about a peer that is well.
+func collectStatus(out metric.Send, s etcdv1.PacemakerClusterStatus, blind bool) {
 	all(out, clusterCondition, s.Conditions)
 	for _, c := range s.Conditions {
 		out.Time(clusterSince, c.LastTransitionTime.Time, c.Type)
+	}
+	if blind {
+		return
 	}
 	for _, s := range decide.Survives(s) {
 		out.Gauge(survives, metric.Bool(s.Survives), s.Host)

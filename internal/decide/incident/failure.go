@@ -156,8 +156,11 @@ func (t *teller) fenced() {
 }
 
 func took(d time.Duration) string {
-	if d == 0 {
+	switch {
+	case d == 0:
 		return ""
+	case d < 50*time.Millisecond: // a BMC that says Off already
+		return ", at once"
 	}
 	return ", which took " + length(d)
 }

@@ -145,6 +145,12 @@ func Holds(list []metav1.Condition, kind string) bool {
 	return find(list, kind).Status == metav1.ConditionTrue
 }
 
+// Reported reports whether a condition is known to hold or not.
+func Reported(list []metav1.Condition, kind string) bool {
+	c := find(list, kind)
+	return c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse
+}
+
 // find returns a condition, one without a status where there is none.
 func find(list []metav1.Condition, kind string) metav1.Condition {
 	for _, c := range list {

@@ -198,7 +198,7 @@ func (v view) redundant() metav1.Condition {
 		return condition(kind, metav1.ConditionFalse, ReasonResyncing, words+": one more failure stops the cluster")
 	}
 	if !v.Etcd.Known {
-		return condition(kind, metav1.ConditionUnknown, ReasonNotReported, "the agent of etcd on "+v.Host+" does not answer")
+		return v.silent("the agent of etcd on " + v.Host + " does not answer")
 	}
 	s := v.Etcd.Value.Snapshot
 	members := s.Local.Members
@@ -206,7 +206,7 @@ func (v view) redundant() metav1.Condition {
 	case state.Is(s.Pacemaker.Contact, false):
 		return lost(s.Peer + " is not there")
 	case !members.Known || !state.Is(s.Local.Running, true):
-		return condition(kind, metav1.ConditionUnknown, ReasonNotReported, "etcd on "+v.Host+" does not say who its members are")
+		return v.silent("etcd on " + v.Host + " does not say who its members are")
 	case len(members.Value) < expected:
 		return lost("etcd on " + v.Host + " is alone")
 	}
@@ -225,6 +225,34 @@ func (v view) redundant() metav1.Condition {
 		return lost("etcd has no leader")
 	}
 	return condition(kind, metav1.ConditionTrue, ReasonRedundant)
+}
+
+// Patience is how long etcd and its agent may be silent on a busy host before
+// nothing is known of redundancy.
+const Patience = 10 * time.Second
+
+// silent is the redundancy of which nobody says anything.
+func (v view) silent(why string) metav1.Condition {
+	if v.Before.Type == Redundant {
+		return v.Before
+	}
+	return condition(Redundant, metav1.ConditionUnknown, ReasonNotReported, why)
+}
+
+// Patient is the input with what Redundant was in an earlier status, where that
+// may still be so: it was known a moment ago, and the peer was not lost since.
+func (in Input) Patient(before etcdv1.PacemakerClusterStatus, silent time.Duration) Input {
+	in.Before = metav1.Condition{}
+	was := find(before.Conditions, Redundant)
+	if silent < Patience && was.Status != "" && was.Status != metav1.ConditionUnknown && (!in.gone() || was.Reason == ReasonPeerLost) {
+		in.Before = was
+	}
+	return in
+}
+
+// gone reports whether a host is not in Corosync's membership.
+func (in Input) gone() bool {
+	return slices.ContainsFunc(in.Corosync.Value.Nodes, func(h Host) bool { return !in.there(h.Name) })
 }
 
 func nameOf(m state.EtcdMember, otherwise string) string {

@@ -26,6 +26,9 @@ type Input struct {
 	Membership state.Fact[state.Membership]
 	// Etcd is what this host's agent of etcd reports.
 	Etcd state.Fact[state.EtcdReport]
+	// Before is what Redundant was, while etcd and its agent may be silent without
+	// anything being different; empty where their silence counts.
+	Before metav1.Condition
 	// Addresses are hosts' addresses from elsewhere, for those whose own are not
 	// in corosync.conf.
 	Addresses map[string][]string

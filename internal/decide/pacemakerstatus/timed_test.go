@@ -1,6 +1,7 @@
 package pacemakerstatus
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -68,6 +69,72 @@ func TestTwoStatusesThatSayTheSame(t *testing.T) {
 	}
 }
 
+// justStarted is what a host sees that has booted, as seen in the lab: Corosync
+// has both, and Pacemaker takes the other one for lost.
+func justStarted(in *Input) {
+	in.Cluster.Value.Coordinator = ""
+	in.Cluster.Value.Nodes = slices.Clone(in.Cluster.Value.Nodes)
+	for i := range in.Cluster.Value.Nodes {
+		in.Cluster.Value.Nodes[i].Online = in.Cluster.Value.Nodes[i].Name == in.Host
+	}
+}
+
+func TestAHostThatHasJustStartedOrHasNoQuorumIsBlind(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*Input)
+		want   bool
+	}{
+		"all is well":                          {func(*Input) {}, false},
+		"it has just started":                  {justStarted, true},
+		"it has no quorum":                     {func(in *Input) { in.Membership.Value.Quorate = false }, true},
+		"Pacemaker says so":                    {func(in *Input) { in.Cluster.Value.Quorate = state.Known(false) }, true},
+		"its peer is lost":                     {func(in *Input) { in.Membership.Value.Members = []string{"cp-1"} }, false},
+		"its peer is lost, and nobody decides": {func(in *Input) { justStarted(in); in.Membership.Value.Members = []string{"cp-1"} }, false},
+	} {
+		in := input(t, "healthy")
+		in.Host, in.Membership = "cp-1", state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}, Quorate: true})
+		c.change(&in)
+		if in.Blind() != c.want {
+			t.Errorf("%s: %v", what, in.Blind())
+		}
+	}
+}
+
+// TestASilenceOfAMomentIsNoChange is what a busy host in the lab showed:
+// redundancy came and went, each time with an event.
+func TestASilenceOfAMomentIsNoChange(t *testing.T) {
+	both := state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}, Quorate: true})
+	alone := state.Known(state.Membership{Members: []string{"cp-1"}, Quorate: true})
+	in := input(t, "healthy")
+	in.Host, in.Membership = "cp-1", both
+	before := func(status metav1.ConditionStatus, reason string) etcdv1.PacemakerClusterStatus {
+		return etcdv1.PacemakerClusterStatus{Conditions: []metav1.Condition{condition(Redundant, status, reason)}}
+	}
+	redundant, lost := before(metav1.ConditionTrue, ReasonRedundant), before(metav1.ConditionFalse, ReasonPeerLost)
+	if c := find(Status(in).Conditions, Redundant); c.Reason != ReasonNotReported {
+		t.Fatalf("%+v", c)
+	}
+	for _, c := range []struct {
+		was    etcdv1.PacemakerClusterStatus
+		silent time.Duration
+		member state.Fact[state.Membership]
+		want   metav1.ConditionStatus
+	}{
+		{redundant, time.Second, both, metav1.ConditionTrue}, {redundant, Patience, both, metav1.ConditionUnknown},
+		{redundant, time.Second, alone, metav1.ConditionUnknown},
+		{lost, time.Second, alone, metav1.ConditionFalse}, {lost, time.Second, both, metav1.ConditionFalse}, {lost, Patience, both, metav1.ConditionUnknown},
+	} {
+		in.Membership = c.member
+		s := Status(in.Patient(c.was, c.silent))
+		if got := find(s.Conditions, Redundant); got.Status != c.want {
+			t.Errorf("silent for %s, %v: %+v", c.silent, c.member.Value.Members, got)
+		}
+	}
+	if got := find(Status(in.Patient(Status(in), 0)).Conditions, Redundant); got.Status != metav1.ConditionUnknown {
+		t.Errorf("what was not known is not known: %+v", got)
+	}
+}
+
 func TestOfTwoHostsOneWrites(t *testing.T) {
 	both := state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}, Quorate: true})
 	for _, c := range []struct {
@@ -83,6 +150,8 @@ func TestOfTwoHostsOneWrites(t *testing.T) {
 		{"the other one, when the coordinator is gone", "cp-2", func(in *Input) { in.Membership.Value.Members = []string{"cp-2"} }, 0, true},
 		{"the first, without a coordinator", "cp-1", func(in *Input) { in.Cluster.Value.Coordinator = "" }, 0, true},
 		{"the second, without a coordinator", "cp-2", func(in *Input) { in.Cluster.Value.Coordinator = "" }, 0, false},
+		{"the first, whose Pacemaker has just started", "cp-1", justStarted, 0, false},
+		{"the first, whose Pacemaker has just started, when nobody writes", "cp-1", justStarted, 2 * time.Minute, true},
 		{"without quorum", "cp-1", func(in *Input) { in.Membership.Value.Quorate = false }, 0, false},
 		{"without quorum, says Pacemaker", "cp-1", func(in *Input) { in.Cluster.Value.Quorate = state.Known(false) }, 0, false},
 		{"without an answer", "cp-1", func(in *Input) { in.Cluster.Known = false }, 0, false},

@@ -3,6 +3,8 @@ package pacemakerstatus
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Silence is how long the status in the API may go without a sign of life
@@ -32,6 +34,8 @@ func Writes(in Input, silent time.Duration) (bool, string) {
 		return true, "this host decides for Pacemaker"
 	case c.Coordinator != "" && in.there(c.Coordinator):
 		return false, c.Coordinator + " decides for Pacemaker and writes"
+	case c.Coordinator == "" && in.misses() != "":
+		return false, "Pacemaker has just started here and does not know " + in.misses()
 	}
 	if first := in.first(); first != in.Host {
 		return false, first + " writes"
@@ -42,6 +46,25 @@ func Writes(in Input, silent time.Duration) (bool, string) {
 // there reports whether a host is in the membership, as far as that is known.
 func (in Input) there(name string) bool {
 	return !in.Membership.Known || slices.Contains(in.Membership.Value.Members, name)
+}
+
+// Blind reports whether this host cannot know how any host is: it has no quorum,
+// or Pacemaker has just started here. Either way it takes its peer for lost.
+func (in Input) Blind() bool {
+	return in.Membership.Known && !in.Membership.Value.Quorate || state.Is(in.Cluster.Value.Quorate, false) ||
+		in.Cluster.Value.Coordinator == "" && in.misses() != ""
+}
+
+// misses is a host that Corosync sees and Pacemaker takes for lost, empty for
+// none. Where none decides for Pacemaker it has just started here: until the two
+// have agreed it takes every other host for lost.
+func (in Input) misses() string {
+	for _, n := range in.Cluster.Value.Nodes {
+		if in.Membership.Known && n.Name != in.Host && !n.Online && in.there(n.Name) {
+			return n.Name
+		}
+	}
+	return ""
 }
 
 // first is the first host by name that is online.

@@ -71,7 +71,7 @@ func Delays(versions []Version, journal []Line, hosts []string, outages [][2]tim
 			}
 			if was != "" && strings.HasPrefix(value, s.value+" ") && !strings.HasPrefix(was, s.value+" ") {
 				if at := cause(journal, s.form, since, v.At); !at.IsZero() {
-					out = append(out, Delay{s.subject, value, at, v.At, opened(at, outages)})
+					out = append(out, Delay{s.subject, value, at, v.At, opened(at, v.At, outages)})
 				}
 			}
 			was, since = value, v.At
@@ -108,9 +108,14 @@ func cause(journal []Line, form *regexp.Regexp, after, before time.Time) time.Ti
 	return time.Time{}
 }
 
-func opened(at time.Time, outages [][2]time.Time) time.Time {
+// opened is when the API took writes again that was down at a moment, as clients
+// noticed, and at the latest when it was told.
+func opened(at, told time.Time, outages [][2]time.Time) time.Time {
 	for _, o := range outages {
 		if !at.Before(o[0]) && at.Before(o[1]) {
+			if told.Before(o[1]) {
+				return told
+			}
 			return o[1]
 		}
 	}
