@@ -70,12 +70,12 @@ func TestTwoStatusesThatSayTheSame(t *testing.T) {
 }
 
 // justStarted is what a host sees that has booted, as seen in the lab: Corosync
-// has both, and Pacemaker takes the other one for lost.
+// has both, nobody decides, and Pacemaker takes the other one for unclean.
 func justStarted(in *Input) {
 	in.Cluster.Value.Coordinator = ""
 	in.Cluster.Value.Nodes = slices.Clone(in.Cluster.Value.Nodes)
 	for i := range in.Cluster.Value.Nodes {
-		in.Cluster.Value.Nodes[i].Online = in.Cluster.Value.Nodes[i].Name == in.Host
+		in.Cluster.Value.Nodes[i].Unclean = in.Cluster.Value.Nodes[i].Name != in.Host
 	}
 }
 
@@ -148,8 +148,12 @@ func TestOfTwoHostsOneWrites(t *testing.T) {
 		{"the other one", "cp-2", func(*Input) {}, 0, false},
 		{"the other one, when nobody writes", "cp-2", func(*Input) {}, 2 * time.Minute, true},
 		{"the other one, when the coordinator is gone", "cp-2", func(in *Input) { in.Membership.Value.Members = []string{"cp-2"} }, 0, true},
-		{"the first, without a coordinator", "cp-1", func(in *Input) { in.Cluster.Value.Coordinator = "" }, 0, true},
+		{"the first, without a coordinator", "cp-1", func(in *Input) { in.Cluster.Value.Coordinator = "" }, 0, false},
+		{"the first, without a coordinator, when nobody writes", "cp-1", func(in *Input) { in.Cluster.Value.Coordinator = "" }, 2 * time.Minute, true},
 		{"the second, without a coordinator", "cp-2", func(in *Input) { in.Cluster.Value.Coordinator = "" }, 0, false},
+		{"the second, without a coordinator, alone", "cp-2", func(in *Input) {
+			in.Cluster.Value.Coordinator, in.Membership.Value.Members = "", []string{"cp-2"}
+		}, 0, true},
 		{"the first, whose Pacemaker has just started", "cp-1", justStarted, 0, false},
 		{"the first, whose Pacemaker has just started, when nobody writes", "cp-1", justStarted, 2 * time.Minute, true},
 		{"without quorum", "cp-1", func(in *Input) { in.Membership.Value.Quorate = false }, 0, false},

@@ -16,7 +16,7 @@ const Heartbeat = 30 * time.Second
 
 // Writes reports whether this host is the one that writes the status, and says
 // why. Of two hosts that see each other one does: the one that decides for
-// Pacemaker, and where none does, the first by name of those that are there. A
+// Pacemaker, and where that is not there, the first by name of those that are. A
 // host without quorum does not know what is; silent is how long nobody has
 // written, as long as this host knows.
 func Writes(in Input, silent time.Duration) (bool, string) {
@@ -34,8 +34,8 @@ func Writes(in Input, silent time.Duration) (bool, string) {
 		return true, "this host decides for Pacemaker"
 	case c.Coordinator != "" && in.there(c.Coordinator):
 		return false, c.Coordinator + " decides for Pacemaker and writes"
-	case c.Coordinator == "" && in.misses() != "":
-		return false, "Pacemaker has just started here and does not know " + in.misses()
+	case c.Coordinator == "" && !in.alone():
+		return false, "no host of Pacemaker decides yet"
 	}
 	if first := in.first(); first != in.Host {
 		return false, first + " writes"
@@ -52,19 +52,17 @@ func (in Input) there(name string) bool {
 // or Pacemaker has just started here. Either way it takes its peer for lost.
 func (in Input) Blind() bool {
 	return in.Membership.Known && !in.Membership.Value.Quorate || state.Is(in.Cluster.Value.Quorate, false) ||
-		in.Cluster.Value.Coordinator == "" && in.misses() != ""
+		in.Cluster.Known && in.Cluster.Value.Coordinator == "" && !in.alone()
 }
 
-// misses is a host that Corosync sees and Pacemaker takes for lost, empty for
-// none. Where none decides for Pacemaker it has just started here: until the two
-// have agreed it takes every other host for lost.
-func (in Input) misses() string {
-	for _, n := range in.Cluster.Value.Nodes {
-		if in.Membership.Known && n.Name != in.Host && !n.Online && in.there(n.Name) {
-			return n.Name
-		}
+// alone reports whether no other host is there. While one is, and none decides
+// for Pacemaker, it has just started here: until the two have agreed it takes
+// every other host for unclean.
+func (in Input) alone() bool {
+	if in.Membership.Known {
+		return len(in.Membership.Value.Members) < 2
 	}
-	return ""
+	return !slices.ContainsFunc(in.Cluster.Value.Nodes, func(n Node) bool { return n.Name != in.Host && n.Online })
 }
 
 // first is the first host by name that is online.
