@@ -1,0 +1,67 @@
+package pacemaker
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/test/twonode/witness"
+)
+
+// powerCut are the states of one power cut in the lab, in their order: cp-1 led
+// etcd and was cut.
+var powerCut = []string{
+	"lab-pair", "lab-lost-unclean", "lab-fence-proven", "lab-lost-fenced", "lab-not-running-yet", "lab-just-started",
+	"lab-started-without-history", "lab-resyncing", "lab-voter-before-pair", "lab-pair-again",
+}
+
+// within adds the membership of Corosync as the agent of etcd on that host saw
+// it.
+func within(in pacemakerstatus.Input) pacemakerstatus.Input {
+	if contact := in.Etcd.Value.Snapshot.Pacemaker.Contact; contact.Known {
+		members := []string{in.Host}
+		if contact.Value {
+			members = []string{"cp-1", "cp-2"}
+		}
+		in.Membership = state.Known(state.Membership{Members: members, Quorate: !in.Etcd.Value.Snapshot.Pacemaker.Inert.Value})
+	}
+	return in
+}
+
+// TestOfARecordedPowerCutOneHostTellsOneSequence plays what both hosts saw
+// through what they decide: at each moment at most one of them writes, and never
+// the one that has just booted and takes its peer for lost.
+func TestOfARecordedPowerCutOneHostTellsOneSequence(t *testing.T) {
+	var r witness.Recording
+	var before etcdv1.PacemakerClusterStatus
+	for n, name := range powerCut {
+		wrote := ""
+		for _, host := range []string{"cp-1", "cp-2"} {
+			dir := filepath.Join("cases", name, host)
+			if _, err := os.Stat(dir); err != nil {
+				continue // it was off
+			}
+			in := within(read(t, dir))
+			if writes, _ := pacemakerstatus.Writes(in, time.Second); !writes {
+				continue
+			}
+			if wrote += host; wrote != host || in.Blind() {
+				t.Errorf("%s: %s write, blind %v", name, wrote, in.Blind())
+			}
+			before = pacemakerstatus.Status(in.Patient(before, time.Second)) // each comes a second after the last, so to say
+			values := witness.Conditions(etcdv1.PacemakerCluster{Status: before})
+			r.Versions = append(r.Versions, witness.Version{Revision: int64(n), Values: values})
+		}
+		if wrote == "" {
+			t.Errorf("%s: nobody writes", name)
+		}
+	}
+	text := witness.Approved{}.With(r.Rows(witness.Names{"cp-1": "lost", "cp-2": "survivor"}))
+	golden.Check(t, "power-cut.txt", []byte(text))
+}
