@@ -38,10 +38,7 @@ func TestTheRouterStaysOnTheOneControlPlane(t *testing.T) {
 				tr.asks("control plane "+familyName(a), web(a), hello)
 			}
 			tr.Steady("before")
-			before, err := tr.readyRouter(ingress.DefaultName, cp)
-			if err != nil {
-				tr.Fatal(err)
-			}
+			before := tr.theRouter(cp)
 			p := tr.follow()
 			defer p.only(tr, cp)
 			play(tr, before)
@@ -59,10 +56,7 @@ func TestTheRouterStaysOnTheOneControlPlane(t *testing.T) {
 		since := tr.Now()
 		tr.On(cp, "systemctl --no-block reboot")
 		tr.BootedAgain(cp, since)
-		tr.Eventually(labsite.WholeWithin, "a router is ready on "+cp, func() error {
-			_, err := tr.readyRouter(ingress.DefaultName, cp)
-			return err
-		})
+		tr.theRouter(cp)
 		tr.Steady("after the reboot")
 		tr.Noticed("", since)
 	})
@@ -72,6 +66,19 @@ func TestTheRouterStaysOnTheOneControlPlane(t *testing.T) {
 		tr.sameRouter(cp, before)
 		tr.NothingFailed("operator upgraded", since, tr.Clients()...)
 	})
+}
+
+// theRouter waits for the router of a host: clients are answered before its
+// readiness has come back to the API.
+func (tr *trial) theRouter(host string) corev1.Pod {
+	tr.Helper()
+	var found corev1.Pod
+	tr.Eventually(labsite.WholeWithin, "a router is ready on "+host, func() error {
+		var err error
+		found, err = tr.readyRouter(ingress.DefaultName, host)
+		return err
+	})
+	return found
 }
 
 func (tr *trial) controlPlaneAddresses() []netip.Addr {
