@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var states = flag.String("states", "", "a folder for Pacemaker's state at each step of each trial, of which the corpus (test/corpus/pacemaker) takes what it lacks")
+var states = flag.String("states", "", "with -witness, a folder for Pacemaker's state at each step of each trial, of which the corpus (test/corpus/pacemaker) takes what it lacks")
 
 // viewOf are the commands of a view of the corpus, by the name of the file.
 var viewOf = map[string]string{
@@ -22,7 +22,7 @@ var viewOf = map[string]string{
 // keepStates keeps what both hosts say whenever anything is different, until
 // the trial ends.
 func (tr *trial) keepStates() {
-	if *states == "" {
+	if *states == "" || tr.seen == nil {
 		return
 	}
 	ctx, end := context.WithCancel(tr.Context())

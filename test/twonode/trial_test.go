@@ -83,7 +83,9 @@ func newTrial(t *testing.T, s *site, name string, i int) *trial {
 func (tr *trial) play(play func(*trial)) {
 	defer tr.finish()
 	tr.eventually(wholeWithin, "the cluster is whole before", func() error { return tr.whole(tr.Context()) })
-	tr.see()
+	if *watched {
+		tr.see()
+	}
 	tr.remember()
 	tr.startLoads()
 	play(tr)

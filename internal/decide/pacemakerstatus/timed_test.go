@@ -120,9 +120,12 @@ func TestASilenceOfAMomentIsNoChange(t *testing.T) {
 		member state.Fact[state.Membership]
 		want   metav1.ConditionStatus
 	}{
-		{redundant, time.Second, both, metav1.ConditionTrue}, {redundant, Patience, both, metav1.ConditionUnknown},
+		{redundant, time.Second, both, metav1.ConditionTrue},
+		{redundant, Patience, both, metav1.ConditionUnknown},
 		{redundant, time.Second, alone, metav1.ConditionUnknown},
-		{lost, time.Second, alone, metav1.ConditionFalse}, {lost, time.Second, both, metav1.ConditionFalse}, {lost, Patience, both, metav1.ConditionUnknown},
+		{lost, time.Second, alone, metav1.ConditionFalse},
+		{lost, time.Second, both, metav1.ConditionFalse},
+		{lost, Patience, both, metav1.ConditionUnknown},
 	} {
 		in.Membership = c.member
 		s := Status(in.Patient(c.was, c.silent))
