@@ -71,7 +71,9 @@ const drainSpare = 10 * time.Second
 
 // drain depends on what a router holds while it leaves: a host's ports are not
 // the successor's before it is gone, so it must not take an hour. The number
-// of routers has no part in it: scaling replaces none.
+// of routers has no part in it: scaling replaces none. Where another host
+// serves meanwhile that costs nobody anything; with one of two fenced nobody
+// does, so it is ten seconds and not more.
 //
 // A lone one takes no new connections while it finishes, and nobody else does.
 // Traefik finishes as soon as no request is under way, but for connections on
@@ -84,7 +86,7 @@ func drain(hostNetwork, single bool) Drain {
 	case !hostNetwork:
 		return Drain{Accept: 20 * time.Second, Finish: time.Hour - 20*time.Second - drainSpare}
 	case !single:
-		return Drain{Accept: 10 * time.Second, Finish: 20 * time.Second}
+		return Drain{Accept: 10 * time.Second, Finish: 10 * time.Second}
 	}
 	return Drain{Finish: time.Second}
 }
