@@ -48,6 +48,7 @@ const (
 func TestBMCPasswordChanged(t *testing.T) {
 	scenario(t, "BMC: password changed", 1, func(tr *trial) {
 		target := "cp-2"
+		tr.see() // what people are told is what this is about, whatever the flags say
 		defer tr.restoresAccount(target)
 		tr.changesPassword(target, setAtTheBMC)
 		tr.measured("the API shows that "+target+" cannot be fenced", checkInterval+checkTakes, func() error {
@@ -63,6 +64,7 @@ func TestBMCPasswordChanged(t *testing.T) {
 	})
 	scenario(t, "BMC: password changed, without API", 1, func(tr *trial) {
 		target := "cp-2"
+		tr.see() // what people are told is what this is about, whatever the flags say
 		defer tr.restoresAccount(target)
 		defer tr.serversRun()
 		tr.serversEnd()

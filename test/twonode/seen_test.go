@@ -37,9 +37,12 @@ type seeing struct {
 	ids        map[string]bool // of the reports that were there before
 }
 
-// see begins to watch.
+// see begins to watch, where nobody does yet.
 func (tr *trial) see() {
 	tr.Helper()
+	if tr.seen != nil {
+		return
+	}
 	var err error
 	s := &seeing{began: time.Now(), ids: map[string]bool{}}
 	tr.seen = s
