@@ -29,17 +29,17 @@ func appOn(t *testing.T, s *labsite.Site, host string) app {
 	})
 }
 
-// TestOneOfTwoHostsIsFenced cuts the host that holds the ingress VIP: VIP and
-// routers go on with the other one, which can also be given new routers while
-// it is alone.
-func TestOneOfTwoHostsIsFenced(t *testing.T) {
+// oneOfTwo plays a scenario on two hosts of which the one that holds the ingress
+// VIPs is to be lost, with clients who ask for what runs on the other.
+func oneOfTwo(t *testing.T, name string, times int, play func(tr *trial, lost, survivor string)) {
+	t.Helper()
 	k := two()
 	s := open(t, k)
 	apps := map[string]app{}
 	for _, h := range s.ControlPlanes() {
 		apps[h] = appOn(t, s, h)
 	}
-	scenario(t, s, k, "one of two hosts fenced", 3, func(tr *trial) {
+	scenario(t, s, k, name, times, func(tr *trial) {
 		vips := tr.Lab.Layout.IngressVIPs
 		lost, err := tr.Holder(vips[0])
 		if err != nil {
@@ -48,9 +48,20 @@ func TestOneOfTwoHostsIsFenced(t *testing.T) {
 		survivor := tr.other(lost)
 		for _, vip := range vips {
 			tr.asks("ingress VIP "+familyName(vip), web(vip), apps[survivor])
-			tr.Trial.Promise("ingress VIP "+familyName(vip)+", no answer", ingressLostMost)
 		}
 		tr.Steady("before")
+		play(tr, lost, survivor)
+	})
+}
+
+// TestOneOfTwoHostsIsFenced cuts the host that holds the ingress VIP: VIP and
+// routers go on with the other one, which can also be given new routers while
+// it is alone.
+func TestOneOfTwoHostsIsFenced(t *testing.T) {
+	oneOfTwo(t, "one of two hosts fenced", 3, func(tr *trial, lost, survivor string) {
+		for _, vip := range tr.Lab.Layout.IngressVIPs {
+			tr.Trial.Promise("ingress VIP "+familyName(vip)+", no answer", ingressLostMost)
+		}
 		p := tr.follow()
 		defer p.available(tr)
 		since := time.Now() // the lab answers when it is done

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/haproxy"
+	"github.com/holdfast/holdfast/internal/netnstest"
 	render "github.com/holdfast/holdfast/internal/render/haproxy"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/state"
@@ -261,22 +261,17 @@ func listen(namespace string, addresses []netip.Addr) (*adverts, error) {
 	return a, nil
 }
 
-// listenIn opens a socket on a thread that is thrown away with its namespace.
+// listenIn opens a socket in a network namespace.
 func listenIn(namespace, network, address string) (conn net.PacketConn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		var ns netns.NsHandle
-		if ns, err = netns.GetFromName(namespace); err != nil {
-			return
-		}
-		defer func() { _ = ns.Close() }()
-		if err = netns.Set(ns); err == nil {
-			conn, err = (&net.ListenConfig{}).ListenPacket(context.Background(), network, address)
-		}
-	}()
-	<-done
+	ns, err := netns.GetFromName(namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = ns.Close() }()
+	err = netnstest.Do(ns, func() (err error) {
+		conn, err = (&net.ListenConfig{}).ListenPacket(context.Background(), network, address)
+		return err
+	})
 	return conn, err
 }
 

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/render/alerts"
 )
 
@@ -145,13 +145,13 @@ func (p *Prometheus) ready(ctx context.Context) error {
 	defer cancel()
 	for {
 		if list, err := p.query(ctx, "max_over_time(up[1m]) == 1"); err == nil && len(list) == len(p.hosts) {
-			wait(ctx, 2*every)
+			_ = host.Sleep(ctx, 2*every)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		wait(ctx, tryAgain)
+		_ = host.Sleep(ctx, tryAgain) // the loop looks at the context itself
 	}
 }
 
@@ -196,23 +196,17 @@ func (p *Prometheus) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, answer.Body) // Prometheus tells of what is cut off
 }
 
-// dialWithin connects from within a network namespace, on a thread that nobody
-// gets to see afterwards.
+// dialWithin connects from within a network namespace.
 func dialWithin(ctx context.Context, namespace, network, address string) (conn net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		var ns netns.NsHandle
-		if ns, err = netns.GetFromPath(namespace); err != nil {
-			return
-		}
-		defer func() { _ = ns.Close() }()
-		if err = netns.Set(ns); err == nil {
-			conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
-		}
-	}()
-	<-done
+	ns, err := netns.GetFromPath(namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = ns.Close() }()
+	err = netnstest.Do(ns, func() (err error) {
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		return err
+	})
 	return conn, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // hostAlone is a network namespace in which something listens as an agent does,
@@ -93,7 +94,7 @@ func TestAlertsAreThoseOfARealPrometheusThatAsksBothHosts(t *testing.T) {
 	online.Store(0)
 	seen := func(what string, fits func(Alert) bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; wait(t.Context(), every/2) {
+		for end := time.Now().Add(20 * time.Second); ; _ = host.Sleep(t.Context(), every/2) {
 			list, err := p.Alerts(t.Context())
 			if err != nil || time.Now().After(end) {
 				t.Fatalf("%s was not seen: %+v, %v", what, list, err)

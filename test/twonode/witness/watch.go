@@ -20,6 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // Dialer reaches addresses of the cluster's hosts.
@@ -82,7 +84,7 @@ func (a *API) ready(ctx context.Context, lists int) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		wait(ctx, tryAgain/4)
+		_ = host.Sleep(ctx, tryAgain/4) // the loop looks at the context itself
 	}
 }
 
@@ -200,17 +202,8 @@ func (s server) follow(ctx context.Context, path string) {
 			last, err = s.watch(ctx, path, last)
 		}
 		if err != nil && ctx.Err() == nil {
-			wait(ctx, tryAgain)
+			_ = host.Sleep(ctx, tryAgain) // the loop looks at the context itself
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // fakeAPI is an API server that tells of versions of the PacemakerCluster after
@@ -101,7 +103,7 @@ func TestWhatSeveralWatchesBringCountsOnceAndInOrderAlsoAfterOneWasCutOff(t *tes
 			if time.Now().After(end) {
 				t.Fatalf("revision %d was not seen: %+v", c.to, a.Current())
 			}
-			wait(t.Context(), time.Millisecond)
+			_ = host.Sleep(t.Context(), time.Millisecond)
 		}
 	}
 	versions, _ := a.Seen(start)
