@@ -64,6 +64,14 @@ func buildFlags(c payload.Component) []string {
 }
 
 func compile(ctx context.Context, dir, out string, c payload.Component) error {
+	if len(c.Patches) > 0 {
+		folder, err := patched(ctx, dir, c)
+		if err != nil {
+			return fmt.Errorf("build %s: %w", c.Name, err)
+		}
+		defer func() { _ = os.RemoveAll(folder) }()
+		dir = folder
+	}
 	args := append([]string{"build"}, buildFlags(c)...)
 	// A folder ending in a separator takes several binaries.
 	args = append(args, "-o", out+string(filepath.Separator))
