@@ -48,31 +48,57 @@ func (d Daemon) runs() bool {
 	if err != nil || strings.TrimSpace(string(name)) != command {
 		return false
 	}
-	state, err := d.status("State:")
+	data, err := os.ReadFile(d.proc("status"))
+	if err != nil {
+		return false
+	}
+	state, err := field(data, "State:")
 	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
 
 func (d Daemon) proc(file string) string { return fmt.Sprintf("/proc/%d/%s", d.PID, file) }
 
-// Sleeps is how often the process has gone to sleep of its own will.
-func (d Daemon) Sleeps() (uint64, error) {
-	value, err := d.status("voluntary_ctxt_switches:")
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(value, 10, 64)
+// Look is what one look at the process shows.
+type Look struct {
+	// Sleeps is how often it has gone to sleep of its own will.
+	Sleeps uint64
+	// Wants is whether it wants to run: it waits for a processor, or for a disk.
+	// One that is stopped, or that waits for nothing, does not.
+	Wants bool
 }
 
-// Wants reports whether the process wants to run: it waits for a processor, or
-// for a disk. One that is stopped, or that waits for nothing, does not.
-func (d Daemon) Wants() (bool, error) {
-	state, err := d.status("State:")
-	return strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D"), err
+// Look looks at the process: one small read.
+func (d Daemon) Look() (Look, error) {
+	data, err := os.ReadFile(d.proc("status"))
+	if err != nil {
+		return Look{}, err
+	}
+	state, err := field(data, "State:")
+	if err != nil {
+		return Look{}, err
+	}
+	sleeps, err := field(data, "voluntary_ctxt_switches:")
+	if err != nil {
+		return Look{}, err
+	}
+	n, err := strconv.ParseUint(sleeps, 10, 64)
+	return Look{Sleeps: n, Wants: strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D")}, err
+}
+
+// Poke wakes the process, for nothing: told that a child of its ended, it looks
+// and finds none. One that is stopped or in a loop does not wake.
+func (d Daemon) Poke() error {
+	if err := unix.Kill(d.PID, syscall.SIGCHLD); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("wake keepalived (process %d): %w", d.PID, err)
+	}
+	return nil
 }
 
 // Follows reports whether the process follows files. It cannot where root has
 // used up its inotify instances when it starts (fs.inotify.max_user_instances,
-// 128 on many hosts, for all containers together), and goes on without a word.
+// 128 on many hosts, for all containers together). It then says so once and
+// goes on as if each file said 0, also after it has read its configuration anew
+// (seen with 2.2.7).
 func (d Daemon) Follows() (bool, error) {
 	list, err := os.ReadDir(d.proc("fd"))
 	if err != nil {
@@ -86,18 +112,14 @@ func (d Daemon) Follows() (bool, error) {
 	return false, nil
 }
 
-// status returns one field of the process's status.
-func (d Daemon) status(field string) (string, error) {
-	data, err := os.ReadFile(d.proc("status"))
-	if err != nil {
-		return "", err
-	}
-	for line := range bytes.Lines(data) {
-		if rest, ok := bytes.CutPrefix(line, []byte(field)); ok {
+// field returns one field of a process's status.
+func field(status []byte, name string) (string, error) {
+	for line := range bytes.Lines(status) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
 			return strings.TrimSpace(string(rest)), nil
 		}
 	}
-	return "", fmt.Errorf("%s: no %s", d.proc("status"), field)
+	return "", fmt.Errorf("the status of a process has no %s", name)
 }
 
 // AwaitEnd returns as soon as the process has ended, or with the cause of the

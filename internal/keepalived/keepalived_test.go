@@ -139,7 +139,10 @@ func TestAProcessIsKnownByItsNameAndSleeps(t *testing.T) {
 	if d.PID != cmd.Process.Pid {
 		t.Fatalf("not found: %v", err)
 	}
-	if _, err := d.Sleeps(); err != nil {
+	if _, err := d.Look(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Poke(); err != nil {
 		t.Error(err)
 	}
 	if err := d.Kill(); err != nil {

@@ -16,13 +16,18 @@ var machineSettings = []string{
 	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/keys/maxkeys", "kernel/keys/maxbytes",
 	"fs/protected_symlinks", "fs/protected_hardlinks", "fs/protected_regular", "fs/protected_fifos",
 	"fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "fs/file-max", "fs/nr_open",
-	"net/netfilter/nf_conntrack_max", "vm/max_map_count", "vm/swappiness",
+	"net/netfilter/nf_conntrack_max", "vm/max_map_count", "vm/swappiness", "net/core/wmem_default",
 }
+
+// machineNeeds are settings of that kind that a host's own files ask for, and
+// that the kernel refuses to a host of the lab.
+var machineNeeds = map[string]string{"net/core/wmem_default": "4194304"}
 
 // machineFile keeps the machine's own settings while any lab is there.
 const machineFile = ".machine.json"
 
-// rememberMachine records the machine's settings unless an earlier lab did.
+// rememberMachine records the machine's settings unless an earlier lab did, and
+// gives the hosts what they cannot take.
 func rememberMachine(root string) error {
 	path := filepath.Join(root, machineFile)
 	if exists(path) {
@@ -34,7 +39,15 @@ func rememberMachine(root string) error {
 			values[key] = strings.TrimSpace(string(data))
 		}
 	}
-	return writeJSON(path, values)
+	if err := writeJSON(path, values); err != nil {
+		return err
+	}
+	for key, want := range machineNeeds {
+		if err := os.WriteFile(filepath.Join("/proc/sys", key), []byte(want), 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // restoreMachine puts the machine's settings back, once no lab is left.

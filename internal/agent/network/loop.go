@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // The times of the loop.
@@ -93,20 +95,10 @@ func (a *Agent) keep(ctx context.Context, p Piece, wake <-chan struct{}) {
 		case <-timer.C:
 		case <-wake:
 			if pause < Resync { // a failing piece is not tried for each of many changes
-				rest(ctx, firstRetry)
+				_ = host.Sleep(ctx, firstRetry)
 			}
 		}
 		timer.Stop()
-	}
-}
-
-// rest waits a moment, or for the context's end.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
 

@@ -67,7 +67,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 		if err := r.Write(); err != nil {
 			r.Agent.Logf("status: %v", err)
 		}
-		rest(ctx, statusPause)
+		_ = host.Sleep(ctx, statusPause)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

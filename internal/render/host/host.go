@@ -172,10 +172,14 @@ func anchors(bundle string) []state.File {
 
 const modules = "br_netfilter\nnf_conntrack\noverlay\nvxlan\n"
 
-// sysctls let a host forward, and let more than 128 programs of root follow
-// files: kubelet, containerd and each pod take some, and a keepalived that gets
-// none no longer hears what it is told.
+// sysctls let a host forward; let more than 128 programs of root follow files:
+// kubelet, containerd and each pod take some, and a keepalived that gets none
+// does not hear how healthy its host is; and give its adverts to 500 hosts that
+// are off a place to wait in, beside those to hosts that are not
+// (keepalived.BoundUnresolved). The last may fail: in a container, as the lab's
+// hosts are, it is the machine's.
 const sysctls = `net.ipv4.ip_forward = 1
 net.ipv6.conf.all.forwarding = 1
 fs.inotify.max_user_instances = 1024
+-net.core.wmem_default = 4194304
 `

@@ -75,7 +75,8 @@ ConditionPathExists=/etc/containerd/config.toml
 
 [Service]
 Type=notify
-ExecStartPre=-/sbin/modprobe overlay
+ExecStartPre=-/usr/lib/systemd/systemd-modules-load /etc/modules-load.d/holdfast.conf
+ExecStartPre=-/usr/lib/systemd/systemd-sysctl /etc/sysctl.d/90-holdfast.conf
 ExecStart=/usr/local/bin/containerd
 Delegate=yes
 KillMode=process

@@ -1,6 +1,7 @@
 package vrrp
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -100,6 +101,25 @@ func TestAReloadMovesNothing(t *testing.T) {
 		})
 		r.never("a VIP moved", 1500*time.Millisecond, func() bool { return r.mark() != mark })
 	}
+}
+
+// Peers that are off, as workers at night, hold up no advert to those that are
+// not: the kernel keeps what it cannot deliver, and has only so much place.
+func TestPeersThatAreOffHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	with := nodes(2)
+	for i := range 60 {
+		off := nodeOf(1)
+		off.Name, off.Ready = fmt.Sprint("off", i), false
+		off.Addresses = []netip.Addr{addr(fmt.Sprintf("10.98.0.%d", 41+i)), addr(fmt.Sprintf("fd98::%d", 41+i))}
+		with.Value = append(with.Value, off)
+	}
+	r.tellAll(func(v *state.NetworkView) { v.Nodes = with })
+	r.start(both...)
+	mark := r.mark()
+	// A neighbour is given up after three seconds, and asked for again.
+	r.never("a VIP moved", 8*time.Second, func() bool { return r.mark() != mark })
 }
 
 func TestHardCase15_TheAddressMovesToABridge(t *testing.T) {

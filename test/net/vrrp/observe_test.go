@@ -12,12 +12,18 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// settle waits until nothing about VIPs has changed for a second.
+// settle waits until nothing about VIPs has changed for a second. That a host
+// has one is seen a moment before the kernel's event of it is noted.
 func (r *rig) settle(vips ...netip.Addr) {
 	r.t.Helper()
 	r.eventually("quiet", 15*time.Second, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		for _, vip := range vips {
+			if !slices.ContainsFunc(r.events, func(e event) bool { return e.vip == vip && e.there }) {
+				return false
+			}
+		}
 		return len(r.events) > 0 && time.Since(r.events[len(r.events)-1].at) > time.Second
 	})
 	for _, vip := range vips {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
@@ -33,7 +32,7 @@ type Options struct {
 	Now func() time.Time
 	// Logf tells what happens between two reconciliations; it must not block.
 	Logf func(format string, args ...any)
-	// NoFilter leaves nftables alone.
+	// NoFilter leaves nftables and the kernel's settings alone.
 	NoFilter bool
 	// NoProbe sends no question about who else holds a VIP.
 	NoProbe bool
@@ -53,8 +52,6 @@ type Piece struct {
 	// due is when the health is to be looked at again though nothing changes,
 	// later when the configuration is.
 	due, later time.Time
-	// deaf is set while the daemon cannot follow its files.
-	deaf atomic.Bool
 	// told is when keepalived was last told of its configuration.
 	told time.Time
 	// asked are the VIPs that may be taken as far as others are concerned, since
@@ -124,11 +121,7 @@ func (p *Piece) track() (string, error) {
 	for _, i := range p.verdict.Instances {
 		said[i.Name] = p.bar(i)
 	}
-	changes, err := p.say(said)
-	if changes != "" && p.deaf.Load() {
-		err = errors.Join(err, p.files.reload())
-	}
-	return changes, err
+	return p.say(said)
 }
 
 // bar is the weight of an instance's own file: anything but 0 is a fault.
@@ -214,7 +207,8 @@ func (p *Piece) forget() error {
 	return nil
 }
 
-// filter lets the peers' adverts in and no stranger's.
+// filter lets the peers' adverts in and no stranger's, and keeps peers that are
+// off from holding up those to the others.
 func (p *Piece) filter() (string, error) {
 	if p.NoFilter || !p.verdict.Known {
 		return "", nil
@@ -224,10 +218,23 @@ func (p *Piece) filter() (string, error) {
 		f.Own, f.Peers = append(f.Own, i.Source), append(f.Peers, i.Peers...)
 	}
 	changed, err := f.Apply()
-	if !changed || err != nil {
+	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("adverts of %d peers let in", len(f.Peers)), nil
+	var told []string
+	if changed {
+		told = append(told, fmt.Sprintf("adverts of %d peers let in", len(f.Peers)))
+	}
+	for _, i := range p.verdict.Instances {
+		bound, err := keepalived.BoundUnresolved(i.Interface)
+		if err != nil {
+			return join(told...), err
+		}
+		if bound {
+			told = append(told, "hosts that are off hold up no adverts on "+i.Interface)
+		}
+	}
+	return join(told...), nil
 }
 
 // vips are all VIPs of the cluster. Those of the running configuration are

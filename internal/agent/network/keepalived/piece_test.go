@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
@@ -287,59 +283,4 @@ func TestHardCase27_ManyChangesAreFewReloads(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// Root has used its inotify instances up: health is told by a reload.
-func TestADeafDaemonIsToldByAReload(t *testing.T) {
-	b := newBench(t, "")
-	b.reconcile(viewOf(3))
-	told := impostor(t, filepath.Join(b.Root, render.PIDFile))
-	v := viewOf(3)
-	v.Balancer = state.Fact[state.Balancer]{}
-	b.reconcile(v)
-	select {
-	case <-told:
-		t.Fatal("one that follows its files was told")
-	case <-time.After(100 * time.Millisecond):
-	}
-	b.deaf.Store(true)
-	v.Router = state.Known(state.Router{Healthy: true, Ready: true})
-	b.reconcile(v)
-	select {
-	case <-told:
-	case <-time.After(5 * time.Second):
-		t.Error("it was not told")
-	}
-}
-
-// impostor is a process by keepalived's name that ends when it is told to read
-// its configuration.
-func impostor(t *testing.T, pidFile string) <-chan struct{} {
-	t.Helper()
-	program, err := os.ReadFile("/bin/sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "keepalived")
-	if err := os.WriteFile(path, program, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	// Under nohup it would ignore what tells it; what is caught here it does not.
-	caught := make(chan os.Signal, 1)
-	signal.Notify(caught, unix.SIGHUP)
-	t.Cleanup(func() { signal.Stop(caught) })
-	cmd := exec.Command(path, "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if err := os.MkdirAll(filepath.Dir(pidFile), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(pidFile, fmt.Appendln(nil, cmd.Process.Pid), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return ended
 }

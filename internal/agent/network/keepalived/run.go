@@ -103,7 +103,7 @@ func (p *Piece) refilter(ctx context.Context) error {
 			defer p.mu.Unlock()
 			told, err := p.filter()
 			if told != "" {
-				p.Logf("keepalived: somebody removed the filter: %s", told)
+				p.Logf("keepalived: %s", told)
 			}
 			if err != nil {
 				p.Logf("keepalived: %v", err)
@@ -161,7 +161,6 @@ func (p *Piece) attend(ctx context.Context, d keepalived.Daemon) {
 	if err := d.Favour(); err != nil {
 		p.Logf("keepalived: %v", err)
 	}
-	p.deaf.Store(false)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go p.pulse(watching, d)
@@ -183,19 +182,23 @@ func (p *Piece) attend(ctx context.Context, d keepalived.Daemon) {
 // settled is how long a daemon may take to start.
 const settled = 3 * time.Second
 
-// hearing finds out whether a daemon follows its files, and reloads it for each
-// of their changes if not, the first time for what it may have missed.
+// hearing ends a daemon that cannot follow its files, once there is room for
+// the next one to: it would hold a VIP however ill this host is.
 func (p *Piece) hearing(ctx context.Context, d keepalived.Daemon) {
-	if host.Sleep(ctx, settled) != nil {
+	if host.Sleep(ctx, settled) != nil || len(p.instances()) == 0 { // without any it has no file to follow
 		return
 	}
 	follows, err := d.Follows()
 	if err != nil || follows || ctx.Err() != nil {
 		return
 	}
-	p.deaf.Store(true)
-	p.Logf("keepalived: the daemon cannot follow its files and is told by reloads: raise fs.inotify.max_user_instances")
-	if err := p.files.reload(); err != nil {
+	n, err := keepalived.RaiseInotify()
+	if err != nil {
+		p.Logf("keepalived: the daemon cannot follow its files, and does not hear how healthy this host is: raise fs.inotify.max_user_instances and end it: %v", err)
+		return
+	}
+	p.Logf("keepalived: the daemon cannot follow its files: fs.inotify.max_user_instances is now %d, and it is ended to start anew", n)
+	if err := d.Kill(); err != nil {
 		p.Logf("keepalived: %v", err)
 	}
 }
@@ -257,22 +260,18 @@ func (p *Piece) pulse(ctx context.Context, d keepalived.Daemon) {
 		if host.Sleep(ctx, vrrp.Every(holder)) != nil {
 			return
 		}
-		wants, err := d.Wants()
+		look, err := d.Look()
 		if err != nil {
 			return // it ended
 		}
-		if wants {
+		if look.Wants {
 			var excused bool
 			if seen, excused = seen.Want(p.Now()); excused {
 				continue
 			}
 		}
-		sleeps, err := d.Sleeps()
-		if err != nil {
-			return
-		}
 		var beat vrrp.Beat
-		seen, beat = seen.Look(sleeps, holder, p.Now())
+		seen, beat = seen.Look(look.Sleeps, holder, p.Now())
 		if beat != vrrp.Alive {
 			p.treat(d, beat)
 		}
@@ -289,23 +288,11 @@ func (p *Piece) treat(d keepalived.Daemon, beat vrrp.Beat) {
 		p.Logf("keepalived: the daemon hangs: ending it")
 		err = d.Kill()
 	} else {
-		err = p.poke()
+		err = d.Poke()
 	}
 	if err != nil {
 		p.Logf("keepalived: %v", err)
 	}
-}
-
-// poke writes a track file as it is, for which a live daemon wakes.
-func (p *Piece) poke() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, i := range p.verdict.Instances {
-		if w, ok := p.said[string(i.Kind)]; ok {
-			return p.files.rewrite(string(i.Kind), w.Value)
-		}
-	}
-	return nil
 }
 
 func (p *Piece) holds() bool {
