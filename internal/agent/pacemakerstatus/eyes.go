@@ -39,6 +39,7 @@ type eyes struct {
 
 	mu         sync.Mutex
 	membership state.Fact[state.Membership]
+	changed    time.Time // when it last did
 	corosync   state.Fact[decide.Corosync]
 }
 
@@ -66,7 +67,7 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.corosync, in.Membership = in.Corosync, e.membership
+	e.corosync, in.Membership, in.Unchanged = in.Corosync, e.membership, time.Since(e.changed)
 	return in
 }
 
@@ -97,7 +98,7 @@ func (e *eyes) watch(ctx context.Context, wake func()) {
 	go func() {
 		err := pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
 			e.mu.Lock()
-			e.membership = m
+			e.membership, e.changed = m, time.Now()
 			e.mu.Unlock()
 			wake()
 		})

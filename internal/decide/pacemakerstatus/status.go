@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,8 @@ type Input struct {
 	// Membership is what Corosync says now. It knows of a lost host before
 	// Pacemaker does.
 	Membership state.Fact[state.Membership]
+	// Unchanged is for how long the membership has been what it is.
+	Unchanged time.Duration
 	// Etcd is what this host's agent of etcd reports.
 	Etcd state.Fact[state.EtcdReport]
 	// Before is what Redundant was, while etcd and its agent may be silent without

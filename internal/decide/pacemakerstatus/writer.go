@@ -14,6 +14,10 @@ const Silence = 90 * time.Second
 // Heartbeat is how old the time of the status may become while nothing changes.
 const Heartbeat = 30 * time.Second
 
+// meets is how long two Pacemakers may take to agree once Corosync has joined
+// their hosts again: 1.6 s in the lab on a busy machine.
+const meets = 10 * time.Second
+
 // Writes reports whether this host is the one that writes the status, and says
 // why. Of two hosts that see each other one does: the one that decides for
 // Pacemaker, and where that is not there, the first by name of those that are. A
@@ -30,6 +34,8 @@ func Writes(in Input, silent time.Duration) (bool, string) {
 		return false, "this host has no quorum"
 	case c.Quorate.Known && !c.Quorate.Value:
 		return false, "this host has no quorum"
+	case in.apart():
+		return false, "Pacemaker here has not met the host again that Corosync sees"
 	case c.Coordinator == in.Host:
 		return true, "this host decides for Pacemaker"
 	case c.Coordinator != "" && in.there(c.Coordinator):
@@ -49,10 +55,21 @@ func (in Input) there(name string) bool {
 }
 
 // Blind reports whether this host cannot know how any host is: it has no quorum,
-// or Pacemaker has just started here. Either way it takes its peer for lost.
+// or Pacemaker has just started here, or has just come out of a cut. Each time it
+// takes its peer for lost.
 func (in Input) Blind() bool {
 	return in.Membership.Known && !in.Membership.Value.Quorate || state.Is(in.Cluster.Value.Quorate, false) ||
-		in.Cluster.Known && in.Cluster.Value.Coordinator == "" && !in.alone()
+		in.Cluster.Known && in.Cluster.Value.Coordinator == "" && !in.alone() || in.apart()
+}
+
+// apart reports whether a host that Corosync has just let in is unclean for
+// Pacemaker here, as it is on the losing side of a cut that has healed: it
+// decides for itself and has quorum again, and finds the other one online, until
+// that tells it that it was fenced.
+func (in Input) apart() bool {
+	return in.Membership.Known && in.Unchanged < meets && slices.ContainsFunc(in.Cluster.Value.Nodes, func(n Node) bool {
+		return n.Name != in.Host && n.Unclean && in.there(n.Name)
+	})
 }
 
 // alone reports whether no other host is there. While one is, and none decides
