@@ -28,7 +28,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 			})
 			tr.eventually(2*time.Minute, "two voters", func() error { return tr.twoVoters(tr.Context()) })
 		}
-		tr.noGapAbove(2 * time.Second)
+		tr.noGapAbove(busyGap)
 		tr.healthyAgain()
 		tr.kept(members)
 		tr.fenced(0)
@@ -43,9 +43,9 @@ func TestCABundle(t *testing.T) {
 			tr.on(h, `cd /etc/kubernetes/pki/etcd && openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=another-ca -keyout /root/another.key -out /root/another.crt 2>/dev/null &&
 				cat ca.crt /root/another.crt >ca.new && mv ca.new ca.crt`)
 		}
-		tr.noGapAbove(2 * time.Second)
+		tr.noGapAbove(busyGap)
 		pause(tr.Context(), 30*time.Second)
-		tr.noGapAbove(2 * time.Second)
+		tr.noGapAbove(busyGap)
 		tr.healthyAgain()
 		tr.kept(members)
 		tr.fenced(0)

@@ -39,6 +39,9 @@ func (d decision) String() string {
 	return fmt.Sprintf("%s %s %-11s %-14s %s %s", d.at.UTC().Format("15:04:05.000"), d.host, d.record, d.action, d.rule, d.rest)
 }
 
+// noAnswer stands for what an agent says that cannot be asked.
+const noAnswer = "no answer"
+
 // sampler keeps asking the agents of both hosts.
 type sampler struct {
 	end  context.CancelFunc
@@ -71,7 +74,7 @@ func (p *sampler) follow(ctx context.Context, s *site, host string) {
 		now := decision{at: time.Now(), host: host}
 		var r state.EtcdReport
 		if err := askAgent(ctx, socket, &r); err != nil {
-			now.rest, socket = "no answer", ""
+			now.rest, socket = noAnswer, ""
 		} else {
 			now.record, now.action, now.rule = r.Snapshot.Record.Value.State, r.Verdict.Action, r.Verdict.Rule
 			now.rest = strings.TrimSpace(r.Verdict.Reason + " " + r.Problem)
@@ -104,6 +107,22 @@ func (p *sampler) first(host string, after time.Time, fits func(decision) bool) 
 		}
 	}
 	return time.Time{}
+}
+
+// silence is for how long a host had given no answer at a moment.
+func (p *sampler) silence(host string, at time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var last decision
+	for _, d := range p.list {
+		if d.host == host && d.at.Before(at) {
+			last = d
+		}
+	}
+	if last.rest != noAnswer {
+		return 0
+	}
+	return at.Sub(last.at)
 }
 
 func (p *sampler) save(path string) error {

@@ -73,6 +73,10 @@ func (tr *trial) settled() error {
 			wrong = append(wrong, subject+" is "+value)
 		}
 	}
+	// The operator may have to be elected anew first.
+	if judgement := tr.seen.api.Judgement(); !strings.HasPrefix(judgement, "False ") {
+		wrong = append(wrong, "etcd is judged "+judgement)
+	}
 	if len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, ", "))
 	}
@@ -119,7 +123,7 @@ func (tr *trial) told() {
 	if r.Alerts, err = tr.seen.prometheus.Alerts(tr.Context()); err != nil {
 		tr.Error(err)
 	}
-	r.Alerts = witness.Begun(r.Alerts, tr.at)
+	r.Alerts = witness.Lasting(witness.Begun(r.Alerts, tr.at))
 	r.Versions, r.Events = tr.seen.api.Seen(tr.seen.began)
 	tr.keepRecording(r)
 	tr.compare(r)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/twonode/client"
@@ -226,14 +227,8 @@ func (tr *trial) eventually(within time.Duration, what string, check func() erro
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
+// pause waits; who is interrupted finds that out itself.
+func pause(ctx context.Context, d time.Duration) { _ = host.Sleep(ctx, d) }
 
 // healthyAgain waits for two voters and all else, without help.
 func (tr *trial) healthyAgain() {

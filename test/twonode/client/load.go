@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // Dialer connects to a literal address.
@@ -220,7 +222,7 @@ func (l *Load) finalOf(ctx context.Context, key string, into map[string]string) 
 				return nil
 			}
 		}
-		wait(ctx, l.shape.Pause)
+		_ = host.Sleep(ctx, l.shape.Pause)
 	}
 	return errors.Join(err, ctx.Err())
 }
@@ -229,7 +231,7 @@ func (l *Load) finalOf(ctx context.Context, key string, into map[string]string) 
 // of a dead host never does; that is found by the check, if it matters.
 func (l *Load) settleWatches(ctx context.Context) {
 	for ctx.Err() == nil && !l.settled() {
-		wait(ctx, l.shape.Pause)
+		_ = host.Sleep(ctx, l.shape.Pause)
 	}
 }
 
@@ -255,15 +257,6 @@ func (l *Load) settled() bool {
 		}
 	}
 	return true
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // text is a short form of an error: histories hold thousands.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // fake is a store in memory that can be told to misbehave.
@@ -64,7 +66,7 @@ func (f *fake) watch(ctx context.Context, after int64, see func(key, value strin
 				after = e.Revision
 			}
 		}
-		wait(ctx, time.Millisecond)
+		_ = host.Sleep(ctx, time.Millisecond)
 	}
 	return ctx.Err()
 }

@@ -58,6 +58,21 @@ func spans(at []time.Time) [][2]time.Time {
 	return out
 }
 
+// lasts is how long an alert has to be there to be told of: a third of what the
+// rules want, as a scenario is over sooner than a person is woken.
+const lasts = 10 * time.Second
+
+// Lasting are the alerts that lasted.
+func Lasting(list []Alert) []Alert {
+	var out []Alert
+	for _, a := range list {
+		if a.Until.Sub(a.From) >= lasts {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 // Begun are the alerts that were not there before a moment: what was there
 // already, and was interrupted, tells nothing.
 func Begun(list []Alert, at time.Time) []Alert {

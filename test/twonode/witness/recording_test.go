@@ -141,6 +141,10 @@ func TestAnAlertThatFiresIsTheOneThatWasPending(t *testing.T) {
 	if b := Begun(got, at(6)); len(b) != 0 {
 		t.Errorf("it was there before, and was told: %+v", b)
 	}
+	short, long := Alert{Name: "short", From: at(0), Until: at(0).Add(lasts - time.Second)}, Alert{Name: "long", From: at(0), Until: at(0).Add(lasts)}
+	if l := Lasting([]Alert{short, long}); len(l) != 1 || l[0].Name != "long" {
+		t.Errorf("%+v", l)
+	}
 	if b := Begun(got, at(1)); len(b) != 2 {
 		t.Errorf("it was not there before: %+v", b)
 	}

@@ -212,7 +212,11 @@ func dialWithin(ctx context.Context, namespace, network, address string) (conn n
 
 // noteCost reads what the agent's control group has used.
 func (p *Prometheus) noteCost(name, root string) {
-	data, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/system.slice/holdfast-agent.service/cpu.stat"))
+	const group = "system.slice/holdfast-agent.service/cpu.stat"
+	data, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup", group))
+	if err != nil { // where the machine has both kinds of control groups
+		data, err = os.ReadFile(filepath.Join(root, "sys/fs/cgroup/unified", group))
+	}
 	if err != nil {
 		return // it is about to start, or to end
 	}

@@ -121,10 +121,15 @@ func (a *API) Seen(since time.Time) (versions []Version, events []corev1.Event) 
 }
 
 // Current is the newest version of the PacemakerCluster.
-func (a *API) Current() Version {
+func (a *API) Current() Version { return a.newest(pacemakerPath) }
+
+// Judgement is what the etcd operator's object says of Pacemaker now.
+func (a *API) Judgement() string { return a.newest(etcdPath).Values[judgement] }
+
+func (a *API) newest(path string) Version {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	byRevision := a.versions[pacemakerPath]
+	byRevision := a.versions[path]
 	if len(byRevision) == 0 {
 		return Version{}
 	}
@@ -163,8 +168,12 @@ func (a *API) take(path string, raw json.RawMessage, at time.Time) (string, erro
 	return meta.Metadata.ResourceVersion, err
 }
 
-// judged is the condition of etcd's object that Pacemaker's state makes.
-const judged = "PacemakerHealthCheckDegraded"
+// judged is the condition of etcd's object that Pacemaker's state makes,
+// judgement its subject.
+const (
+	judged    = "PacemakerHealthCheckDegraded"
+	judgement = "etcd: " + judged
+)
 
 func conditionsIn(path string, raw json.RawMessage) (map[string]string, error) {
 	if path == pacemakerPath {
@@ -177,7 +186,7 @@ func conditionsIn(path string, raw json.RawMessage) (map[string]string, error) {
 	err := json.Unmarshal(raw, &o)
 	for _, c := range o.Status.Conditions {
 		if c.Type == judged {
-			out["etcd: "+c.Type] = string(c.Status) + " " + c.Reason
+			out[judgement] = string(c.Status) + " " + c.Reason
 		}
 	}
 	return out, err
