@@ -39,7 +39,7 @@ type eyes struct {
 
 	mu         sync.Mutex
 	membership state.Fact[state.Membership]
-	changed    time.Time // when it last did
+	quorate    time.Time // since when this host has quorum; zero while it has none
 	corosync   state.Fact[decide.Corosync]
 }
 
@@ -67,8 +67,24 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.corosync, in.Membership, in.Unchanged = in.Corosync, e.membership, time.Since(e.changed)
+	e.corosync, in.Membership = in.Corosync, e.membership
+	if !e.quorate.IsZero() {
+		in.QuorateFor = time.Since(e.quorate)
+	}
 	return in
+}
+
+// join takes what Corosync says.
+func (e *eyes) join(m state.Fact[state.Membership]) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.membership = m
+	switch {
+	case !m.Value.Quorate:
+		e.quorate = time.Time{}
+	case e.quorate.IsZero():
+		e.quorate = time.Now()
+	}
 }
 
 func readCorosync(path string) state.Fact[decide.Corosync] {
@@ -97,9 +113,7 @@ func askEtcd(ctx context.Context) (state.EtcdReport, error) {
 func (e *eyes) watch(ctx context.Context, wake func()) {
 	go func() {
 		err := pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
-			e.mu.Lock()
-			e.membership, e.changed = m, time.Now()
-			e.mu.Unlock()
+			e.join(m)
 			wake()
 		})
 		if ctx.Err() == nil {

@@ -25,8 +25,9 @@ type Input struct {
 	// Membership is what Corosync says now. It knows of a lost host before
 	// Pacemaker does.
 	Membership state.Fact[state.Membership]
-	// Unchanged is for how long the membership has been what it is.
-	Unchanged time.Duration
+	// QuorateFor is for how long this host has had quorum without a break; it
+	// begins anew with its agent.
+	QuorateFor time.Duration
 	// Etcd is what this host's agent of etcd reports.
 	Etcd state.Fact[state.EtcdReport]
 	// Before is what Redundant was, while etcd and its agent may be silent without

@@ -82,10 +82,19 @@ func justStarted(in *Input) {
 // cameBack is what the fenced side of a cut showed as soon as the cut was
 // mended: it had booted alone, and Corosync had let it in again.
 func cameBack(in *Input) {
-	in.Cluster.Value.Coordinator = in.Host
+	in.Cluster.Value.Coordinator, in.QuorateFor = in.Host, time.Second
 	for i := range in.Cluster.Value.Nodes {
 		n := &in.Cluster.Value.Nodes[i]
 		n.Unclean = n.Name != in.Host
+	}
+}
+
+// joined is the same 1.6 s later: its peer has nothing to do with it yet.
+func joined(in *Input) {
+	cameBack(in)
+	for i := range in.Cluster.Value.Nodes {
+		n := &in.Cluster.Value.Nodes[i]
+		n.Unclean, n.Pending = false, n.Name != in.Host
 	}
 }
 
@@ -99,7 +108,9 @@ func TestAHostThatHasJustStartedOrHasNoQuorumIsBlind(t *testing.T) {
 		"it has no quorum":                     {func(in *Input) { in.Membership.Value.Quorate = false }, true},
 		"Pacemaker says so":                    {func(in *Input) { in.Cluster.Value.Quorate = state.Known(false) }, true},
 		"it comes out of a cut":                {cameBack, true},
-		"its peer stays apart":                 {func(in *Input) { cameBack(in); in.Unchanged = meets }, false},
+		"it came out of one, its peer pending": {joined, true},
+		"its peer came out of one":             {func(in *Input) { joined(in); in.QuorateFor = time.Hour }, false},
+		"its peer stays apart":                 {func(in *Input) { cameBack(in); in.QuorateFor = meets }, false},
 		"its peer is unclean and lost":         {func(in *Input) { cameBack(in); in.Membership.Value.Members = []string{"cp-1"} }, false},
 		"its peer is lost":                     {func(in *Input) { in.Membership.Value.Members = []string{"cp-1"} }, false},
 		"its peer is lost, and nobody decides": {func(in *Input) { justStarted(in); in.Membership.Value.Members = []string{"cp-1"} }, false},
@@ -173,10 +184,12 @@ func TestOfTwoHostsOneWrites(t *testing.T) {
 		{"the first, whose Pacemaker has just started", "cp-1", justStarted, 0, false},
 		{"the first, whose Pacemaker has just started, when nobody writes", "cp-1", justStarted, 2 * time.Minute, true},
 		{"out of a cut", "cp-2", cameBack, 0, false},
-		{"out of a cut, and they stay apart", "cp-2", func(in *Input) { cameBack(in); in.Unchanged = meets }, 0, true},
+		{"out of a cut, its peer pending", "cp-2", joined, 0, false},
+		{"the survivor of a cut", "cp-1", func(in *Input) { joined(in); in.QuorateFor = time.Hour }, 0, true},
+		{"out of a cut, and they stay apart", "cp-2", func(in *Input) { cameBack(in); in.QuorateFor = meets }, 0, true},
 		{"out of a cut, when nobody writes", "cp-2", cameBack, 2 * time.Minute, true},
 		{"the survivor of one that was fenced", "cp-1", func(in *Input) { in.Cluster.Value.Nodes[1].Online = false }, 0, true},
-		{"one whose peer has become unclean", "cp-1", func(in *Input) { cameBack(in); in.Unchanged = time.Hour }, 0, true},
+		{"one whose peer has become unclean", "cp-1", func(in *Input) { cameBack(in); in.QuorateFor = time.Hour }, 0, true},
 		{"without quorum", "cp-1", func(in *Input) { in.Membership.Value.Quorate = false }, 0, false},
 		{"without quorum, says Pacemaker", "cp-1", func(in *Input) { in.Cluster.Value.Quorate = state.Known(false) }, 0, false},
 		{"without an answer", "cp-1", func(in *Input) { in.Cluster.Known = false }, 0, false},

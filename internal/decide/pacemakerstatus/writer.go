@@ -62,13 +62,14 @@ func (in Input) Blind() bool {
 		in.Cluster.Known && in.Cluster.Value.Coordinator == "" && !in.alone() || in.apart()
 }
 
-// apart reports whether a host that Corosync has just let in is unclean for
-// Pacemaker here, as it is on the losing side of a cut that has healed: it
-// decides for itself and has quorum again, and finds the other one online, until
-// that tells it that it was fenced.
+// apart reports whether Corosync has just let this host in and Pacemaker here
+// does not know its peer yet, as on the losing side of a cut that has healed: it
+// decides for itself, and its peer is unclean to it and then pending, until that
+// tells it that it was fenced. The one that stayed had quorum all the time, and
+// what it says of the one that comes back is true.
 func (in Input) apart() bool {
-	return in.Membership.Known && in.Unchanged < meets && slices.ContainsFunc(in.Cluster.Value.Nodes, func(n Node) bool {
-		return n.Name != in.Host && n.Unclean && in.there(n.Name)
+	return in.Membership.Known && in.QuorateFor < meets && slices.ContainsFunc(in.Cluster.Value.Nodes, func(n Node) bool {
+		return n.Name != in.Host && (n.Unclean || n.Pending) && in.there(n.Name)
 	})
 }
 
