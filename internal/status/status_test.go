@@ -175,7 +175,7 @@ func TestItAnswersWithinTwoSecondsThoughTheAPIHangs(t *testing.T) {
 func TestASourceThatNeverReturnsIsNotWaitedFor(t *testing.T) {
 	began := time.Now()
 	f := (&Gatherer{Sources: []Source{deaf{}}, Now: time.Now, Limit: 50 * time.Millisecond}).Gather(t.Context())
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if len(f.Sources) != 1 || f.Sources[0].Failed != "deaf" {

@@ -193,7 +193,7 @@ func TestHardCase15_AnAddressThatMovesToAnotherLinkIsFollowed(t *testing.T) {
 		w.del(step.from, "10.98.0.11/24")
 		w.add(step.to, "10.98.0.11/24")
 		took := f.until("on "+step.to, on(step.to, "10.98.0.11"))
-		if took > time.Second {
+		if took > 5*time.Second { // far less than until the next look at everything
 			t.Errorf("it took %s", took)
 		}
 		t.Logf("from %s to %s: followed after %s", step.from, step.to, took.Round(time.Millisecond))

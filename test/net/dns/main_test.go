@@ -39,7 +39,6 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	go watchLateness()
 	return m.Run()
 }
 

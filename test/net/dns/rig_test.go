@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/test/net/pace"
 )
 
 // site is a link with hosts on it, each a network namespace.
@@ -273,32 +274,11 @@ func (s *server) want(at netip.Addr, name string, qtype uint16, want string) {
 	}
 }
 
-// lateness is how much later than asked the machine woke a sleeper at worst.
-var lateness atomic.Int64
-
-// watchLateness measures it for as long as the tests run.
-func watchLateness() {
-	const nap = 10 * time.Millisecond
-	for {
-		start := time.Now()
-		time.Sleep(nap)
-		if late := int64(time.Since(start) - nap); late > lateness.Load() {
-			lateness.Store(late)
-		}
-	}
-}
-
-// allowed is a limit that is promised for a host that is not busy, on this one:
-// an answer takes several processes their turn.
-func allowed(limit time.Duration) time.Duration {
-	return limit + 10*time.Duration(lateness.Load())
-}
-
 // until asks until the answer is the wanted one, and tells how long that took.
 func (s *server) until(limit time.Duration, at netip.Addr, name string, qtype uint16, want string) time.Duration {
 	s.t.Helper()
 	start, got := time.Now(), ""
-	for time.Since(start) < allowed(limit) {
+	for time.Since(start) < pace.Allowed(limit) {
 		if m, err := s.ask(at, name, qtype); err != nil {
 			got = err.Error()
 		} else if got = addresses(m); got == want {
@@ -313,7 +293,7 @@ func (s *server) until(limit time.Duration, at netip.Addr, name string, qtype ui
 func eventually(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	for start := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > allowed(limit) {
+		if time.Since(start) > pace.Allowed(limit) {
 			t.Fatalf("not within %s: %s", limit, what)
 		}
 	}

@@ -18,11 +18,20 @@ import (
 // both are the API VIPs of the rigs.
 var both = []netip.Addr{vip4, vip6}
 
-// moved waits until every VIP has left a host and another one has it, and
-// returns how long the slowest took.
-func (r *rig) moved(from *testHost, atMost time.Duration) time.Duration {
+// followed is how long a move may take; the longest that DESIGN §8 allows is
+// 0.8 s.
+const followed = 800 * time.Millisecond
+
+// moved waits until another host has every VIP of one, and returns how long the
+// slowest took.
+func (r *rig) moved(from *testHost) time.Duration {
 	r.t.Helper()
-	return r.eventually("another holder", atMost, func() bool {
+	return r.movedWithin(from, followed)
+}
+
+func (r *rig) movedWithin(from *testHost, promised time.Duration) time.Duration {
+	r.t.Helper()
+	return r.eventually("another holder", promised, func() bool {
 		for _, vip := range both {
 			found := false
 			for _, h := range r.others(from) {
@@ -36,15 +45,13 @@ func (r *rig) moved(from *testHost, atMost time.Duration) time.Duration {
 	})
 }
 
-func TestHardCase01_AHolderThatIsLostIsFollowedWithin800ms(t *testing.T) {
+func TestHardCase01_AHolderThatIsLostIsFollowed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
 	r.start(both...)
 	h := r.holder(vip4)
 	h.unplug()
-	if d := r.moved(h, 3*time.Second); d > 800*time.Millisecond {
-		t.Errorf("it took %s", d)
-	}
+	r.moved(h)
 }
 
 // The parent starts the daemon anew, or the agent removes what it left: in both
@@ -61,15 +68,9 @@ func TestHardCase02_AKilledVRRPProcessLeavesNoSecondHolder(t *testing.T) {
 			r.start(both...)
 			h := r.holder(vip4)
 			kill(h)
-			if d := r.moved(h, 3*time.Second); d > time.Second {
-				t.Errorf("it took %s", d)
-			}
+			r.moved(h)
 			r.settle(both...)
-			for _, vip := range both {
-				if d := r.overlap(vip); d > 300*time.Millisecond {
-					t.Errorf("%s was on two hosts for %s", vip, d)
-				}
-			}
+			r.oneHolder(both...)
 		})
 	}
 }
@@ -82,7 +83,7 @@ func TestB17_WhatADaemonLeftWhileNoAgentRanIsRemovedWhenOneStarts(t *testing.T) 
 	must(t, h.agent.Process.Kill())
 	_ = h.agent.Wait()
 	h.killDaemon()
-	r.moved(h, 3*time.Second)
+	r.moved(h)
 	if !h.has(vip4) {
 		t.Fatal("the test is worth nothing: nothing was left behind")
 	}
@@ -112,7 +113,7 @@ func TestHardCase02_AStoppedDaemonIsEndedAndTheStaleHolderYields(t *testing.T) {
 	h := r.holder(vip4)
 	pid := h.pid(render.VRRPPIDFile)
 	must(t, syscall.Kill(pid, syscall.SIGSTOP))
-	took := r.moved(h, 3*time.Second)
+	took := r.moved(h)
 	r.eventually("the stale one is gone", 2*time.Second, func() bool { return !h.has(vip4) && !h.has(vip6) })
 	time.Sleep(10 * time.Second)
 	_ = syscall.Kill(pid, syscall.SIGCONT)
@@ -134,15 +135,26 @@ func TestB18_ADaemonThatHoldsNothingAndHangsIsReplaced(t *testing.T) {
 	}
 }
 
+// farewell fails the test if another host followed only because it heard nothing
+// for the time of three adverts, and not because the holder said that it goes.
+func (r *rig) farewell(from *testHost) {
+	r.t.Helper()
+	for _, h := range r.others(from) {
+		if strings.Contains(h.log("keepalived.log"), "Backup received priority 0 advertisement") {
+			return
+		}
+	}
+	r.t.Error("the holder went without a word")
+}
+
 func TestB16_AnOrderlyStopSaysFarewell(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
 	r.start(both...)
 	h := r.holder(vip4)
 	must(t, syscall.Kill(h.pid(render.PIDFile), syscall.SIGTERM))
-	if d := r.moved(h, 3*time.Second); d > 500*time.Millisecond { // the target is 300 ms on an idle machine
-		t.Errorf("it took %s", d)
-	}
+	r.moved(h)
+	r.farewell(h)
 	_ = h.daemon.Wait()
 	r.settle(both...)
 	r.oneHolder(both...)
@@ -191,9 +203,7 @@ func TestHardCase41_AFullDiskDoesNotKeepHealthFromKeepalived(t *testing.T) {
 		v.Nodes = state.Known([]state.Node{nodeOf(1), nodeOf(2), nodeOf(3)})
 		v.Balancer = state.Fact[state.Balancer]{}
 	})
-	if d := r.moved(h, 3*time.Second); d > 1500*time.Millisecond {
-		t.Errorf("it took %s", d)
-	}
+	r.moved(h)
 	if after, err := os.ReadFile(h.path(render.ConfigPath)); err != nil || string(after) != string(before) {
 		t.Errorf("the configuration was harmed: %v", err)
 	}
@@ -208,8 +218,6 @@ func TestLinkDown_TheHolderYieldsItselfAndAnotherFollows(t *testing.T) {
 	r.start(both...)
 	h := r.holder(vip4)
 	in(t, r.sw, func() { must(t, linkDown(h.port)) })
-	if d := r.moved(h, 3*time.Second); d > 800*time.Millisecond {
-		t.Errorf("it took %s", d)
-	}
+	r.moved(h)
 	r.eventually("it is gone there", time.Second, func() bool { return !h.has(vip4) && !h.has(vip6) })
 }

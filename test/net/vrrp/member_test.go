@@ -186,7 +186,7 @@ func TestHardCase36_TheBootstrapHandOverLosesNothing(t *testing.T) {
 	r.tellAll(func(v *state.NetworkView) { v.Stage = state.StageInstalled })
 	r.never("a VIP moved as the cluster was complete", 3*time.Second, func() bool { return r.mark() != mark })
 	first.unplug()
-	r.moved(first, time.Second)
+	r.moved(first)
 }
 
 // B22: it must come back after a blip, or nobody could join.
@@ -199,7 +199,7 @@ func TestB22_ABootstrappingHostThatComesBackTakesTheVIPAgain(t *testing.T) {
 		t.Fatalf("h%d holds it", h.n)
 	}
 	r.hosts[0].unplug()
-	r.moved(r.hosts[0], 2*time.Second)
+	r.moved(r.hosts[0])
 	r.hosts[0].plug()
 	r.eventually("it is back", 2*time.Second, func() bool { return len(r.holders(vip4)) == 1 && r.hosts[0].has(vip4) && r.hosts[0].has(vip6) })
 }
@@ -325,6 +325,6 @@ func TestHardCase33_ABootedHostHoldsTheVIPAndListensToTheAgentThatComesLater(t *
 	h.tell(func(v *state.NetworkView) { v.Balancer, v.LocalAPI = state.Fact[state.Balancer]{}, state.Known(false) })
 	h.startAgent()
 	o.startAgent()
-	r.moved(h, 3*time.Second)
+	r.moved(h)
 	r.oneHolder(both...)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/holdfast/holdfast/test/net/pace"
 )
 
 // settle waits until nothing about VIPs has changed for a second. That a host
@@ -72,12 +74,13 @@ func (r *rig) others(h *testHost) []*testHost {
 	return slices.DeleteFunc(slices.Clone(r.hosts), func(o *testHost) bool { return o == h })
 }
 
-func (r *rig) eventually(what string, atMost time.Duration, holds func() bool) time.Duration {
+// eventually waits for what is promised within a time.
+func (r *rig) eventually(what string, promised time.Duration, holds func() bool) time.Duration {
 	r.t.Helper()
 	began := time.Now()
 	for !holds() {
-		if time.Since(began) > atMost {
-			r.t.Fatalf("not within %s: %s", atMost, what)
+		if time.Since(began) > pace.Allowed(promised) {
+			r.t.Fatalf("not within %s: %s", pace.Allowed(promised), what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

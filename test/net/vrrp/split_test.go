@@ -43,9 +43,7 @@ func TestHardCase03_WithoutHaproxyOnTheHolderAnotherFollows(t *testing.T) {
 	r.start(both...)
 	h := r.holder(vip4)
 	h.tell(func(v *state.NetworkView) { v.Balancer = state.Fact[state.Balancer]{} })
-	if d := r.moved(h, 3*time.Second); d > 1500*time.Millisecond {
-		t.Errorf("it took %s", d)
-	}
+	r.moved(h)
 	r.settle(both...)
 	r.oneHolder(both...)
 }
@@ -108,9 +106,8 @@ func TestHardCase12_TheMinoritySideYieldsAndAHealedSplitHasOneHolder(t *testing.
 	r := newRig(t, 3)
 	r.start(both...)
 	h := r.holder(vip4)
-	began := time.Now()
 	h.unplug()
-	r.moved(h, 2*time.Second)
+	r.moved(h)
 	for _, o := range r.others(h) {
 		o.tell(func(v *state.NetworkView) {
 			v.Balancer = state.Known(state.Balancer{Backends: map[string]bool{"h1": h.n != 1, "h2": h.n != 2, "h3": h.n != 3}})
@@ -119,9 +116,6 @@ func TestHardCase12_TheMinoritySideYieldsAndAHealedSplitHasOneHolder(t *testing.
 	time.Sleep(2 * time.Second) // as long as haproxy takes to find them dead
 	h.tell(noAPI)
 	r.eventually("the minority yields", 5*time.Second, func() bool { return !h.has(vip4) && !h.has(vip6) })
-	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("it took %s", d)
-	}
 	holder := r.holder(vip4)
 	h.plug()
 	healed := time.Now()
@@ -140,13 +134,10 @@ func TestHardCase12_TwoThatHeldItBecomeOneWithinAMasterDownTime(t *testing.T) {
 	r.start(both...)
 	h := r.holder(vip4)
 	h.unplug()
-	r.moved(h, 2*time.Second)
+	r.moved(h)
 	time.Sleep(time.Second)
 	h.plug()
-	d := r.eventually("one holder", 2*time.Second, func() bool { return len(r.holders(vip4)) == 1 && len(r.holders(vip6)) == 1 })
-	if d > time.Second {
-		t.Errorf("it took %s", d)
-	}
+	r.eventually("one holder", time.Second, func() bool { return len(r.holders(vip4)) == 1 && len(r.holders(vip6)) == 1 })
 }
 
 func TestHardCase40_OnlyTheSurvivorOfAFenceHoldsTheVIPs(t *testing.T) {
@@ -156,9 +147,8 @@ func TestHardCase40_OnlyTheSurvivorOfAFenceHoldsTheVIPs(t *testing.T) {
 	r.start(both...)
 	h := r.holder(vip4)
 	h.tell(func(v *state.NetworkView) { v.MayHold = state.Known(false) })
-	if d := r.moved(h, 2*time.Second); d > 500*time.Millisecond {
-		t.Errorf("it took %s", d)
-	}
+	r.moved(h)
+	r.farewell(h)
 	r.settle(both...)
 	// It stays away also when the survivor is gone, and when it is booted anew.
 	o := r.others(h)[0]

@@ -234,7 +234,7 @@ func TestB27_ATakenVIPIsAnnouncedAgainAndAgain(t *testing.T) {
 	}()
 	time.Sleep(200 * time.Millisecond)
 	h.unplug()
-	r.moved(h, 2*time.Second)
+	r.moved(h)
 	got := <-done
 	must(t, got.err)
 	n := map[netip.Addr]int{}
