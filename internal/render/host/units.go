@@ -92,15 +92,11 @@ WantedBy=multi-user.target
 `
 
 // kubelet starts after the agent, which puts the host's own name server first
-// in resolv.conf: each pod gets a copy of the file as it is when it starts. It
-// is ordered before Pacemaker, so that in a shutdown Pacemaker stops it and not
-// systemd, which Pacemaker would take for a failure. Pacemaker orders what it
-// starts itself, but the first kubelet of a host was there before it.
+// in resolv.conf: each pod gets a copy of the file as it is when it starts.
 const kubeletUnit = `[Unit]
 Description=kubelet, the node agent of Kubernetes
 After=containerd.service network-online.target holdfast-agent.service
 Wants=containerd.service network-online.target
-Before=pacemaker.service
 ConditionPathExists=/var/lib/kubelet/config.yaml
 
 [Service]
