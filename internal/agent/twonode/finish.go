@@ -7,6 +7,17 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 )
 
+// Pacemaker orders before itself each unit that it starts, in a file of this
+// name, and takes the file away before it stops the unit. The kubelet of a
+// host's first boot was there before Pacemaker: without the file systemd stops
+// both at once in a shutdown, and Pacemaker notes that kubelet failed. In the
+// unit itself the order would stay, and each would wait for the end of the
+// other: played, such a host hung for 120 s and was fenced.
+const (
+	kubeletOrder = "/run/systemd/system/kubelet.service.d/50-pacemaker.conf"
+	kubeletFirst = "[Unit]\nBefore=pacemaker.service\n"
+)
+
 // finish leaves the start of kubelet and etcd at boot to Pacemaker, which
 // waits for the peer first. Nothing that runs is touched.
 func (h *Host) finish(ctx context.Context, _ twonode.Input) error {
@@ -14,6 +25,21 @@ func (h *Host) finish(ctx context.Context, _ twonode.Input) error {
 		host.Command("systemctl", "disable", "--quiet", "kubelet.service")); err != nil {
 		return err
 	}
+	if err := h.order(ctx); err != nil {
+		return err
+	}
 	return h.do(ctx, "Corosync and Pacemaker start at boot",
 		host.Command("systemctl", "enable", "--quiet", "corosync.service", "pacemaker.service"))
+}
+
+// order leaves Pacemaker's own file alone, which says more.
+func (h *Host) order(ctx context.Context) error {
+	there, err := h.exists(kubeletOrder)
+	if err == nil && !there {
+		err = h.write(kubeletOrder, []byte(kubeletFirst), 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	return h.do(ctx, "in a shutdown Pacemaker stops kubelet, not systemd", host.Command("systemctl", "daemon-reload"))
 }

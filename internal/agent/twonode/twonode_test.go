@@ -275,8 +275,20 @@ func TestFinishTouchesNothingThatRuns(t *testing.T) {
 			t.Errorf("it ran %s", line)
 		}
 	}
-	if !s.ran("systemctl disable --quiet kubelet.service") {
+	if !s.ran("systemctl disable --quiet kubelet.service") || !s.ran("systemctl daemon-reload") {
 		t.Errorf("ran %v", s.runs)
+	}
+}
+
+func TestFinishLeavesPacemakersOwnOrderAlone(t *testing.T) {
+	s := newStand(t)
+	const own = "[Unit]\nDescription=Cluster Controlled kubelet\n"
+	s.put(kubeletOrder, own)
+	if err := s.do(twonode.Finish); err != nil {
+		t.Fatal(err)
+	}
+	if have, err := s.read(kubeletOrder); err != nil || string(have) != own {
+		t.Errorf("%v: %q", err, have)
 	}
 }
 
