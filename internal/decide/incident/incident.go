@@ -99,6 +99,9 @@ type Incident struct {
 	// Journals are the hosts whose records are in it.
 	Journals []string `json:"journals"`
 	Records  []Record `json:"records"`
+	// Trailing of the records, the last ones, came when it was over. They may be
+	// the first of another incident, once more is known.
+	Trailing int `json:"trailing,omitempty"`
 }
 
 // Long is how long an incident lasted, zero while it lasts.
@@ -134,7 +137,7 @@ func Assemble(records []Record) []Incident {
 
 // incident is what a group of events comes to.
 func (g *group) incident(c *clocks, hosts map[string]*host) Incident {
-	out := Incident{Start: g.events[0].t, Clock: c.reference, State: UnderWay}
+	out := Incident{Start: g.events[0].t, Clock: c.reference, State: UnderWay, Trailing: g.trailing}
 	for _, e := range g.events {
 		out.Records = append(out.Records, e.Record)
 		if !slices.Contains(out.Journals, e.Host) {
@@ -160,6 +163,7 @@ func (g *group) incident(c *clocks, hosts map[string]*host) Incident {
 	out.Timeline = timeline(g.events)
 	out.Notes = append(c.notes(out.Records), missing(out, hosts)...)
 	out.Title, out.Records = title(out), shortened(out.Records)
+	out.Trailing = min(out.Trailing, len(out.Records))
 	out.ID = out.Start.UTC().Format("20060102-150405") + "-" + subject(out.Failures[0])
 	return out
 }

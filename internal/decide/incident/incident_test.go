@@ -409,3 +409,26 @@ func FuzzFromJournal(f *testing.F) {
 		}
 	})
 }
+
+// TestAFailureSoonAfterAnIncidentIsAnother is what the lab showed of two cuts in
+// a minute: the first line of the second was read as the last of the first
+// report, and the second had none.
+func TestAFailureSoonAfterAnIncidentIsAnother(t *testing.T) {
+	first := scenario(t, paired+takeOver+comesBack)
+	all := scenario(t, paired+takeOver+comesBack+`
+70 cp-1 etcd membership: [cp-1], ring 30, quorate true
+70 cp-1 etcd gone.unproved: wait (the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off)
+71 cp-1 off cp-2
+`)
+	if got := Assemble(all); len(got) != 2 || got[1].Records[0].Kind != Members {
+		t.Errorf("%v", titles(got))
+	}
+	early := slices.DeleteFunc(slices.Clone(all[:len(first)+2]), func(r Record) bool { return r.Kind == Members && r.Ring == 0x30 })
+	before := Assemble(early)
+	if len(before) != 1 || before[0].Trailing != Assemble(first)[0].Trailing+1 {
+		t.Fatalf("%v", titles(before))
+	}
+	if got := Merge(before, Assemble(all)); len(got) != 2 {
+		t.Errorf("%v", titles(got))
+	}
+}

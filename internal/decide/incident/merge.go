@@ -40,7 +40,7 @@ func Merge(lists ...[]Incident) []Incident {
 // signs are what one incident has in common with another that is the same.
 func signs(i Incident) []string {
 	out := append([]string{i.ID}, i.Was...)
-	for _, r := range i.Records {
+	for _, r := range i.Records[:len(i.Records)-i.Trailing] {
 		out = append(out, r.Key())
 	}
 	return out

@@ -82,20 +82,33 @@ func (r Record) Key() string {
 }
 
 // Unique returns records without those that were read twice, by their hosts'
-// clocks.
+// clocks. Lines that a host writes at once have one time: what it saw comes
+// before what it made of that.
 func Unique(records []Record) []Record {
 	byKey := map[string]Record{}
 	for _, r := range records {
 		byKey[r.Key()] = r
 	}
 	keys := slices.SortedFunc(maps.Keys(byKey), func(a, b string) int {
-		return cmp.Or(byKey[a].At.Compare(byKey[b].At), cmp.Compare(a, b))
+		return cmp.Or(byKey[a].At.Compare(byKey[b].At), cmp.Compare(byKey[a].Kind.rank(), byKey[b].Kind.rank()), cmp.Compare(a, b))
 	})
 	out := make([]Record, len(keys))
 	for i, k := range keys {
 		out[i] = byKey[k]
 	}
 	return out
+}
+
+// rank is the place of a kind among what a host notes at one time.
+func (k Kind) rank() int {
+	switch k {
+	case Booted:
+		return 0
+	case Members:
+		return 1
+	default:
+		return 2
+	}
 }
 
 // Newest returns at most n records, the newest, and before them the last record

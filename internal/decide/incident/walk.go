@@ -54,6 +54,7 @@ type group struct {
 	joined   time.Time // when the two last met again
 	closed   bool
 	end      time.Time
+	trailing int // of the events, the last ones, came after the end
 }
 
 func (g *group) last() *failing { return g.failures[len(g.failures)-1] }
@@ -110,6 +111,7 @@ func (w *walker) keep(e event) {
 	case len(w.groups) > 0:
 		if g := w.groups[len(w.groups)-1]; e.t.Sub(g.end) <= trail {
 			g.events = append(g.events, e)
+			g.trailing++
 		}
 	}
 }
