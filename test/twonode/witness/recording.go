@@ -97,9 +97,7 @@ func (r Recording) conditions(names Names) []Row {
 	return out
 }
 
-// events are told by kind and by whom they are about. Of the operator's the
-// details are left out: they are those of the condition when it looked, and the
-// corpus of states has them.
+// events are told by kind and by what they are about.
 func (r Recording) events(names Names) []Row {
 	list := slices.Clone(r.Events)
 	slices.SortStableFunc(list, func(a, b corev1.Event) int { return a.FirstTimestamp.Compare(b.FirstTimestamp.Time) })
@@ -107,17 +105,25 @@ func (r Recording) events(names Names) []Row {
 	for _, e := range list {
 		text := names.In(e.Message)
 		who, rest, _ := strings.Cut(text, ": ")
-		if e.Source.Component == "holdfast-operator" {
-			what, _, _ := strings.Cut(rest, ": ")
-			text = who + ": " + what
-		}
-		kind := fmt.Sprintf("event %s", e.Reason)
-		if about := names.Within(who); about != "" {
+		kind, by := "event "+e.Reason, " by "+e.Source.Component
+		switch about := names.Within(who); {
+		case ofCondition(e.Reason):
+			kind += " " + who
+			text, _, _ = strings.Cut(rest, ": ")
+			by = ""
+		case about != "":
 			kind += " " + about
 		}
-		byKind[kind] = append(byKind[kind], fmt.Sprintf("%s by %s: %s", e.Type, e.Source.Component, text))
+		byKind[kind] = append(byKind[kind], e.Type+by+": "+text)
 	}
 	return rows(byKind)
+}
+
+// ofCondition reports whether an event tells that a condition changed. Whoever
+// looks first tells it, host or operator, in the words that the condition has
+// then; the corpus of states has those.
+func ofCondition(reason string) bool {
+	return strings.HasPrefix(reason, "Pacemaker") && reason != "PacemakerFencingEvent" && reason != "PacemakerFailedResourceAction"
 }
 
 func (r Recording) alerts(names Names) []Row {
