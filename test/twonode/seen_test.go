@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/incident"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
@@ -72,6 +73,9 @@ func (tr *trial) settled() error {
 		if !strings.HasPrefix(value, "True ") {
 			wrong = append(wrong, subject+" is "+value)
 		}
+	}
+	if born := tr.seen.api.Current().Born; time.Since(born) < clusterhealth.Settling {
+		wrong = append(wrong, "PacemakerCluster was made at "+born.String()+", and no event tells yet of what became well")
 	}
 	// The operator may have to be elected anew first.
 	if judgement := tr.seen.api.Judgement(); !strings.HasPrefix(judgement, "False ") {

@@ -51,9 +51,9 @@ func (e Event) Object(component, controller, instance string) *corev1.Event {
 // than an API keeps events: what is not there any more is not told again.
 const Recent = 50 * time.Minute
 
-// settling is how long after the object was made its conditions only say how
+// Settling is how long after the object was made its conditions only say how
 // things are, and not that they changed.
-const settling = time.Minute
+const Settling = time.Minute
 
 // change names the two ways in which a condition may change.
 type change struct {
@@ -120,7 +120,7 @@ func (t *teller) tell(c change, node string, list []metav1.Condition, path ...st
 	at := is.LastTransitionTime.Time
 	age := t.now.Sub(at)
 	good := is.Status == metav1.ConditionTrue
-	if is.Status != metav1.ConditionFalse && !good || age > Recent || age < -Recent || good && at.Sub(t.born) < settling {
+	if is.Status != metav1.ConditionFalse && !good || age > Recent || age < -Recent || good && at.Sub(t.born) < Settling {
 		return
 	}
 	e := Event{

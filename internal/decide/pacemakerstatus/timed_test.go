@@ -89,12 +89,14 @@ func cameBack(in *Input) {
 	}
 }
 
-// joined is the same 1.6 s later: its peer has nothing to do with it yet.
-func joined(in *Input) {
-	cameBack(in)
-	for i := range in.Cluster.Value.Nodes {
-		n := &in.Cluster.Value.Nodes[i]
-		n.Unclean, n.Pending = false, n.Name != in.Host
+// joined is the same 1.6 s later: neither is unclean any more, one is pending.
+func joined(name string) func(*Input) {
+	return func(in *Input) {
+		cameBack(in)
+		for i := range in.Cluster.Value.Nodes {
+			n := &in.Cluster.Value.Nodes[i]
+			n.Unclean, n.Pending = false, n.Name == name
+		}
 	}
 }
 
@@ -108,8 +110,9 @@ func TestAHostThatHasJustStartedOrHasNoQuorumIsBlind(t *testing.T) {
 		"it has no quorum":                     {func(in *Input) { in.Membership.Value.Quorate = false }, true},
 		"Pacemaker says so":                    {func(in *Input) { in.Cluster.Value.Quorate = state.Known(false) }, true},
 		"it comes out of a cut":                {cameBack, true},
-		"it came out of one, its peer pending": {joined, true},
-		"its peer came out of one":             {func(in *Input) { joined(in); in.QuorateFor = time.Hour }, false},
+		"it came out of one, its peer pending": {joined("cp-2"), true},
+		"it came out of one, itself pending":   {joined("cp-1"), true},
+		"its peer came out of one":             {func(in *Input) { joined("cp-2")(in); in.QuorateFor = time.Hour }, false},
 		"its peer stays apart":                 {func(in *Input) { cameBack(in); in.QuorateFor = meets }, false},
 		"its peer is unclean and lost":         {func(in *Input) { cameBack(in); in.Membership.Value.Members = []string{"cp-1"} }, false},
 		"its peer is lost":                     {func(in *Input) { in.Membership.Value.Members = []string{"cp-1"} }, false},
@@ -184,8 +187,9 @@ func TestOfTwoHostsOneWrites(t *testing.T) {
 		{"the first, whose Pacemaker has just started", "cp-1", justStarted, 0, false},
 		{"the first, whose Pacemaker has just started, when nobody writes", "cp-1", justStarted, 2 * time.Minute, true},
 		{"out of a cut", "cp-2", cameBack, 0, false},
-		{"out of a cut, its peer pending", "cp-2", joined, 0, false},
-		{"the survivor of a cut", "cp-1", func(in *Input) { joined(in); in.QuorateFor = time.Hour }, 0, true},
+		{"out of a cut, its peer pending", "cp-2", joined("cp-1"), 0, false},
+		{"out of a cut, itself pending", "cp-2", joined("cp-2"), 0, false},
+		{"the survivor of a cut", "cp-1", func(in *Input) { joined("cp-2")(in); in.QuorateFor = time.Hour }, 0, true},
 		{"out of a cut, and they stay apart", "cp-2", func(in *Input) { cameBack(in); in.QuorateFor = meets }, 0, true},
 		{"out of a cut, when nobody writes", "cp-2", cameBack, 2 * time.Minute, true},
 		{"the survivor of one that was fenced", "cp-1", func(in *Input) { in.Cluster.Value.Nodes[1].Online = false }, 0, true},

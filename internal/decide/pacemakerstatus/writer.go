@@ -63,13 +63,13 @@ func (in Input) Blind() bool {
 }
 
 // apart reports whether Corosync has just let this host in and Pacemaker here
-// does not know its peer yet, as on the losing side of a cut that has healed: it
-// decides for itself, and its peer is unclean to it and then pending, until that
-// tells it that it was fenced. The one that stayed had quorum all the time, and
-// what it says of the one that comes back is true.
+// has not joined its peer's yet, as on the losing side of a cut that has healed:
+// it decides for itself, its peer is unclean to it, then one of the two is
+// pending and nothing runs on the other, until that tells it what there is. The
+// one that stayed had quorum all the time, and what it says is true.
 func (in Input) apart() bool {
 	return in.Membership.Known && in.QuorateFor < meets && slices.ContainsFunc(in.Cluster.Value.Nodes, func(n Node) bool {
-		return n.Name != in.Host && (n.Unclean || n.Pending) && in.there(n.Name)
+		return n.Pending || n.Unclean && n.Name != in.Host && in.there(n.Name)
 	})
 }
 

@@ -31,6 +31,8 @@ type Version struct {
 	Revision int64
 	// Values are "True Online" by "node cp-1 Online".
 	Values map[string]string
+	// Born is when the object was made.
+	Born time.Time
 }
 
 // Alert is a time in which an alert was there, pending or firing.

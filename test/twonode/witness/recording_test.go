@@ -44,11 +44,11 @@ func recording(survivor, lost string, late float64) Recording {
 	}
 	return Recording{
 		Versions: []Version{
-			{at(-10), 1, values("True Online", "True Redundant")},
-			{at(4 + late), 7, values("False Offline", "False PeerLost")},
-			{at(5 + late), 8, values("False Offline", "False PeerLost")},
-			{at(20 + late), 9, values("True Online", "False Resyncing")},
-			{at(24 + late), 10, values("True Online", "True Redundant")},
+			{At: at(-10), Revision: 1, Values: values("True Online", "True Redundant")},
+			{At: at(4 + late), Revision: 7, Values: values("False Offline", "False PeerLost")},
+			{At: at(5 + late), Revision: 8, Values: values("False Offline", "False PeerLost")},
+			{At: at(20 + late), Revision: 9, Values: values("True Online", "False Resyncing")},
+			{At: at(24 + late), Revision: 10, Values: values("True Online", "True Redundant")},
 		},
 		Events: []corev1.Event{
 			event(21, "holdfast-operator", "PacemakerNodeOnline", "node "+lost+": Online"),

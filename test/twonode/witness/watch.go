@@ -164,7 +164,7 @@ func (a *API) take(path string, raw json.RawMessage, at time.Time) (string, erro
 	if a.versions[path] == nil {
 		a.versions[path] = map[int64]Version{}
 	}
-	a.versions[path][revision] = Version{At: at, Revision: revision, Values: list}
+	a.versions[path][revision] = Version{At: at, Revision: revision, Values: list, Born: meta.Metadata.CreationTimestamp.Time}
 	return meta.Metadata.ResourceVersion, err
 }
 
