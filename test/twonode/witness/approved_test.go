@@ -1,6 +1,8 @@
 package witness
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -70,6 +72,22 @@ func TestAMarkNeedsAReasonInWords(t *testing.T) {
 	} {
 		if _, err := ReadApproved(text); err == nil {
 			t.Errorf("no complaint about\n%s", text)
+		}
+	}
+}
+
+func TestEveryApprovedTextIsReadAndSaysWhereItMayDiffer(t *testing.T) {
+	paths, err := filepath.Glob("../testdata/seen/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadApproved(string(text)); err != nil {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

@@ -149,8 +149,8 @@ func rows(byKind map[string][]string) []Row {
 	return out
 }
 
-// reports are the phases of each failure in the order of their times, with
-// their words; those without a time come last, as the report has them.
+// reports are the phases of each failure by their names, with their words. In
+// which order they came differs from play to play: who held a virtual IP does.
 func (r Recording) reports(names Names) []Row {
 	var out []Row
 	for n, i := range r.Reports {
@@ -167,7 +167,7 @@ func (r Recording) reports(names Names) []Row {
 			row := Row{Subject: fmt.Sprintf("report %d, failure %d: %s", n+1, k+1, f.Cause)}
 			row.Steps = append(row.Steps, "who: "+or(names.Sorted(f.Hosts), "nobody")+"; went on: "+or(names.In(f.By), "either"))
 			out = append(out, row)
-			for _, m := range f.Moments {
+			for _, m := range slices.SortedFunc(slices.Values(f.Moments), func(a, b incident.Moment) int { return cmp.Compare(a.Phase, b.Phase) }) {
 				words := names.In(m.Words)
 				if m.At.IsZero() {
 					words = "no time: " + words
