@@ -40,14 +40,17 @@ func within(in pacemakerstatus.Input) pacemakerstatus.Input {
 func TestOfARecordedPowerCutOneHostTellsOneSequence(t *testing.T) {
 	var r witness.Recording
 	var before etcdv1.PacemakerClusterStatus
+	quorate := map[string]time.Duration{"cp-1": time.Hour, "cp-2": time.Hour}
 	for n, name := range powerCut {
 		wrote := ""
 		for _, host := range []string{"cp-1", "cp-2"} {
 			dir := filepath.Join("cases", name, host)
 			if _, err := os.Stat(dir); err != nil {
-				continue // it was off
+				quorate[host] = time.Second // it was off, and when it is back it has just been let in
+				continue
 			}
 			in := within(read(t, dir))
+			in.QuorateFor = quorate[host]
 			if writes, _ := pacemakerstatus.Writes(in, time.Second); !writes {
 				continue
 			}
