@@ -431,4 +431,10 @@ func TestAFailureSoonAfterAnIncidentIsAnother(t *testing.T) {
 	if got := Merge(before, Assemble(all)); len(got) != 2 {
 		t.Errorf("%v", titles(got))
 	}
+	for _, damaged := range []int{-1, 1000} {
+		before[0].Trailing = damaged
+		if got := Merge(before); len(got) != 1 {
+			t.Errorf("trailing %d: %v", damaged, titles(got))
+		}
+	}
 }

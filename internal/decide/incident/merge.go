@@ -40,7 +40,8 @@ func Merge(lists ...[]Incident) []Incident {
 // signs are what one incident has in common with another that is the same.
 func signs(i Incident) []string {
 	out := append([]string{i.ID}, i.Was...)
-	for _, r := range i.Records[:len(i.Records)-i.Trailing] {
+	// Trailing may come from a damaged file, or from the other host.
+	for _, r := range i.Records[:len(i.Records)-min(max(i.Trailing, 0), len(i.Records))] {
 		out = append(out, r.Key())
 	}
 	return out
