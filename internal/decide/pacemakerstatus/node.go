@@ -218,6 +218,9 @@ func (v view) redundant() metav1.Condition {
 			return lost(nameOf(m, s.Peer) + " is listed and has not started")
 		}
 	}
+	if who := leaver(s); who != "" {
+		return lost(who + " leaves")
+	}
 	if s.Record.Known && s.Record.Value.State != state.EtcdPair {
 		return resyncing(fmt.Sprintf("both are voters and the record of %s says %s, not %s yet", v.Host, s.Record.Value.State, state.EtcdPair))
 	}
@@ -225,6 +228,18 @@ func (v view) redundant() metav1.Condition {
 		return lost("etcd has no leader")
 	}
 	return condition(kind, metav1.ConditionTrue, ReasonRedundant)
+}
+
+// leaver is the host that leaves in order, empty for none. While its member is
+// listed still, it is not one that catches up.
+func leaver(s state.EtcdSnapshot) string {
+	switch {
+	case s.Record.Known && s.Record.Value.State == state.EtcdDeparting:
+		return s.Host
+	case s.Statement.Known && s.Statement.Value.Record.State == state.EtcdDeparting:
+		return s.Peer
+	}
+	return ""
 }
 
 // Patience is how long etcd and its agent may be silent on a busy host before

@@ -188,13 +188,20 @@ func (r *reader) resource(e *element, around Resource) Resource {
 	return out
 }
 
+// underWay is the outcome of an operation that has none yet
+// (PCMK_OCF_UNKNOWN), underWayBefore that of versions before 2.1.
+const (
+	underWay       = 193
+	underWayBefore = -1
+)
+
 func (r *reader) operations(c *Cluster, history *element) {
 	for _, n := range history.all("node") {
 		for _, h := range n.all("resource_history") {
 			for _, o := range h.all("operation_history") {
 				code, err := strconv.Atoi(o.text("rc"))
-				if err != nil {
-					continue // what has no outcome yet
+				if err != nil || code == underWay || code == underWayBefore {
+					continue // it has no outcome yet
 				}
 				c.Operations = append(c.Operations, Operation{
 					Node: n.text("name"), Resource: h.text("id"), Task: o.text("task"), Code: code, Call: o.text("call"),

@@ -102,6 +102,27 @@ func TestAFailedActionNamesItsResource(t *testing.T) {
 	}
 }
 
+// Pacemaker lists an operation while it is under way, as it did in the lab each
+// time a fenced host was back.
+func TestAnOperationThatIsUnderWayHasNoOutcome(t *testing.T) {
+	const ended = `call="16" task="monitor" rc="0" rc_text="ok"`
+	was := string(recorded(t, "lab-pair"))
+	if strings.Count(was, ended) != 1 {
+		t.Fatal("the recorded state has changed")
+	}
+	for _, pending := range []string{`call="-1" task="monitor" rc="193" rc_text="unknown"`, `call="-1" task="monitor" rc="-1" rc_text="unknown"`} {
+		c, err := Parse([]byte(strings.Replace(was, ended, pending, 1)), time.UTC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := input(t, "lab-pair")
+		in.Cluster = state.Known(c)
+		if got := find(node(t, in, "cp-2").Conditions, FencingProven); got.Reason != ReasonPeerReaches {
+			t.Errorf("%s: %+v", pending, got)
+		}
+	}
+}
+
 func TestCorosyncsLinksAndSettings(t *testing.T) {
 	c, err := ParseCorosync([]byte("totem {\n version: 2\n interface {\n  linknumber: 0\n }\n}\n# c\nnodelist {\n node {\n  ring1_addr: 10.1.0.1\n" +
 		"  ring0_addr: 2001:DB8:0::1\n  name: cp-1\n }\n node {\n  ring0_addr: 10.0.0.2\n }\n}\nquorum {\n two_node: 1\n wait_for_all: 0\n}\n"))

@@ -240,11 +240,16 @@ func report(change func(*state.EtcdSnapshot)) state.Fact[state.EtcdReport] {
 
 func TestRedundancyIsAConditionOfItsOwn(t *testing.T) {
 	for want, change := range map[string]func(*state.EtcdSnapshot){
-		ReasonRedundant:                             func(*state.EtcdSnapshot) {},
-		ReasonPeerLost + " the peer is gone":        func(s *state.EtcdSnapshot) { s.Pacemaker.Contact = state.Known(false) },
-		ReasonPeerLost + " alone":                   func(s *state.EtcdSnapshot) { s.Local.Members.Value = s.Local.Members.Value[:1] },
-		ReasonPeerLost + " never started":           func(s *state.EtcdSnapshot) { s.Local.Members.Value[1].Name = "" },
-		ReasonPeerLost + " no leader":               func(s *state.EtcdSnapshot) { s.Local.Leader.Value = 0 },
+		ReasonRedundant:                      func(*state.EtcdSnapshot) {},
+		ReasonPeerLost + " the peer is gone": func(s *state.EtcdSnapshot) { s.Pacemaker.Contact = state.Known(false) },
+		ReasonPeerLost + " alone":            func(s *state.EtcdSnapshot) { s.Local.Members.Value = s.Local.Members.Value[:1] },
+		ReasonPeerLost + " never started":    func(s *state.EtcdSnapshot) { s.Local.Members.Value[1].Name = "" },
+		ReasonPeerLost + " no leader":        func(s *state.EtcdSnapshot) { s.Local.Leader.Value = 0 },
+		ReasonPeerLost + " this host leaves": func(s *state.EtcdSnapshot) { s.Record.Value.State = state.EtcdDeparting },
+		ReasonPeerLost + " the peer leaves": func(s *state.EtcdSnapshot) {
+			s.Record.Value.State = state.EtcdSole
+			s.Statement = state.Known(state.EtcdStatement{Record: state.EtcdRecord{State: state.EtcdDeparting}})
+		},
 		ReasonResyncing + " a learner":              func(s *state.EtcdSnapshot) { s.Local.Members.Value[1].Learner = true },
 		ReasonResyncing + " promoted, not yet sure": func(s *state.EtcdSnapshot) { s.Record.Value.State = state.EtcdSole },
 		ReasonNotReported + " no answer of etcd":    func(s *state.EtcdSnapshot) { s.Local.Members = state.Fact[[]state.EtcdMember]{} },
