@@ -8,14 +8,19 @@ import (
 )
 
 // Approved is what a scenario has to look like: subjects with their steps, each
-// on a line of its own. A step that begins with "? " may be missing, one that
-// begins with "| " may stand in place of the one before; a subject with "? " may
-// be missing as a whole. Each such mark needs a line "# why" before it, in the
-// same subject.
+// on a line of its own. A step that begins with "? " may be missing, one with
+// "* " may come once or more often, one with "| " may stand in place of the one
+// before; a subject with "? " may be missing as a whole. Each such mark needs a
+// line "# why" before it, in the same subject. "as always" stands for the steps
+// and the mark that the subject has in the text that all scenarios share.
 type Approved struct {
 	Head     []string // lines before the first subject
 	Sections []section
+	shared   map[string]section
 }
+
+// asAlways is the only line of a subject that goes as in the shared text.
+const asAlways = "as always"
 
 // section is one subject: its lines as a person wrote them, and what they allow.
 type section struct {
@@ -25,10 +30,39 @@ type section struct {
 	steps    []step
 }
 
-// step is one place in a row: any of its texts, or nothing where it is optional.
+// step is one place in a row: any of its texts, or nothing where it is optional,
+// or many of them.
 type step struct {
-	texts    []string
-	optional bool
+	texts          []string
+	optional, many bool
+}
+
+// ReadScenario reads the approved text of a scenario, and the text that all of
+// them share.
+func ReadScenario(text, shared string) (Approved, error) {
+	a, err := ReadApproved(text)
+	all, other := ReadApproved(shared)
+	errs := []error{err, other}
+	a.shared = all.bySubject()
+	for i, s := range a.Sections {
+		if len(s.steps) != 1 || s.steps[0].texts[0] != asAlways {
+			continue
+		}
+		always, ok := a.shared[s.subject]
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s is as always, and the shared text has no such subject", s.subject))
+		}
+		a.Sections[i].steps, a.Sections[i].optional = always.steps, s.optional || always.optional
+	}
+	return a, errors.Join(errs...)
+}
+
+func (a Approved) bySubject() map[string]section {
+	out := map[string]section{}
+	for _, s := range a.Sections {
+		out[s.subject] = s
+	}
+	return out
 }
 
 // ReadApproved reads an approved text.
@@ -39,7 +73,7 @@ func ReadApproved(text string) (Approved, error) {
 	why := false
 	for n, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		trimmed := strings.TrimSpace(line)
-		marked := strings.HasPrefix(trimmed, "? ") || strings.HasPrefix(trimmed, "| ")
+		marked := slices.ContainsFunc([]string{"? ", "* ", "| "}, func(mark string) bool { return strings.HasPrefix(trimmed, mark) })
 		switch {
 		case trimmed == "" && len(a.Sections) == 0 && len(before) > 0:
 			a.Head, before = append(a.Head, before...), nil
@@ -77,7 +111,8 @@ func (s *section) add(line string) error {
 		return nil
 	}
 	text, optional := strings.CutPrefix(line, "? ")
-	s.steps = append(s.steps, step{texts: []string{text}, optional: optional})
+	text, many := strings.CutPrefix(text, "* ")
+	s.steps = append(s.steps, step{texts: []string{text}, optional: optional, many: many})
 	return nil
 }
 
@@ -91,7 +126,11 @@ func fits(want []step, got []string) bool {
 	if want[0].optional && fits(want[1:], got) {
 		return true
 	}
-	return len(got) > 0 && slices.Contains(want[0].texts, got[0]) && fits(want[1:], got[1:])
+	if len(got) == 0 || !slices.Contains(want[0].texts, got[0]) {
+		return false
+	}
+	again := want[0].many && fits(want, got[1:])
+	return again || fits(want[1:], got[1:])
 }
 
 // With is the approved text once the rows are approved too: what is allowed
@@ -105,10 +144,7 @@ func (a Approved) With(rows []Row) string {
 	if len(a.Head) > 0 {
 		out.WriteString("\n")
 	}
-	known := map[string]section{}
-	for _, s := range a.Sections {
-		known[s.subject] = s
-	}
+	known := a.bySubject()
 	for _, r := range a.ordered(rows) {
 		s, there := known[r.Subject]
 		if there && (r.Steps == nil || s.allows(r.Steps)) {
@@ -116,6 +152,9 @@ func (a Approved) With(rows []Row) string {
 			continue
 		}
 		out.WriteString(r.Subject + "\n")
+		if always, ok := a.shared[r.Subject]; ok && always.allows(r.Steps) {
+			r.Steps = []string{asAlways}
+		}
 		for _, step := range r.Steps {
 			out.WriteString("  " + step + "\n")
 		}

@@ -3,6 +3,7 @@ package witness
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,9 +66,56 @@ func TestWhatIsApprovedAnewKeepsTheMarksThatStillHold(t *testing.T) {
 	}
 }
 
+const shared = `condition node lost: Ready
+  True Ready
+  # it joins in two steps
+  ? False Pending
+  True Ready
+# it has to last
+? alert A
+  # as often as it takes
+  * seen
+`
+
+func TestWhatGoesAsAlwaysIsWrittenOnce(t *testing.T) {
+	const text = "alert A\n  as always\ncondition node lost: Ready\n  as always\n"
+	a, err := ReadScenario(text, shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := func(alerts int, ready ...string) []Row {
+		return []Row{{"alert A", slices.Repeat([]string{"seen"}, alerts)}, {"condition node lost: Ready", ready}}
+	}
+	for what, c := range map[string]struct {
+		rows []Row
+		good bool
+	}{
+		"all of it":                  {rows(1, "True Ready", "False Pending", "True Ready"), true},
+		"three times":                {rows(3, "True Ready", "True Ready"), true},
+		"not even once":              {rows(0, "True Ready", "True Ready"), false},
+		"not as always":              {rows(1, "True Ready", "False Lost", "True Ready"), false},
+		"without what may be absent": {rows(1, "True Ready", "True Ready")[1:], true},
+		"a subject is missing":       {rows(1, "True Ready", "True Ready")[:1], false},
+	} {
+		if got := a.With(c.rows); (got == text) != c.good {
+			t.Errorf("%s: good %v, want %v:\n%s", what, got == text, c.good, got)
+		}
+	}
+	empty, err := ReadScenario("", shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := empty.With(rows(2, "True Ready", "True Ready")); got != text {
+		t.Errorf("what goes as always is written so where it is approved anew:\n%s", got)
+	}
+	if _, err := ReadScenario("alert B\n  as always\n", shared); err == nil {
+		t.Error("a subject that the shared text does not have")
+	}
+}
+
 func TestAMarkNeedsAReasonInWords(t *testing.T) {
 	for _, text := range []string{
-		"condition a\n  x\n  ? y\n", "condition a\n  x\n  | y\n", "? condition a\n  x\n", "  x\n", "condition a\n  # why\n  | y\n",
+		"condition a\n  x\n  ? y\n", "condition a\n  * x\n", "condition a\n  x\n  | y\n", "? condition a\n  x\n", "  x\n", "condition a\n  # why\n  | y\n",
 		"condition a\n  # why\n  ? x\ncondition b\n  ? x\n",
 	} {
 		if _, err := ReadApproved(text); err == nil {
@@ -77,6 +125,10 @@ func TestAMarkNeedsAReasonInWords(t *testing.T) {
 }
 
 func TestEveryApprovedTextIsReadAndSaysWhereItMayDiffer(t *testing.T) {
+	all, err := os.ReadFile("../testdata/always.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	paths, err := filepath.Glob("../testdata/seen/*.txt")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%v, %v", paths, err)
@@ -86,7 +138,7 @@ func TestEveryApprovedTextIsReadAndSaysWhereItMayDiffer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadApproved(string(text)); err != nil {
+		if _, err := ReadScenario(string(text), string(all)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

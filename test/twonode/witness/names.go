@@ -20,6 +20,7 @@ var figures = []struct {
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?Z?`), "<time>"},
 	{regexp.MustCompile(`\b\d+d(\d+h)?\b|\b\d+h(\d+m)?(\d+s)?\b|\b\d+m(\d+(\.\d+)?s)?\b|\b\d+(\.\d+)?m?s\b`), "<long>"},
 	{regexp.MustCompile(`\b\d+ pods?\b`), "N pods"},
+	{regexp.MustCompile(`\battempt \d+\b`), "attempt N"},
 }
 
 // In is a text with every name replaced.
