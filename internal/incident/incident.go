@@ -164,7 +164,7 @@ func InCluster(ctx context.Context, api API) (List, error) {
 		records = append(records, p.Records...)
 		lists = append(lists, p.Incidents)
 	}
-	l.Incidents = Newest(decide.Merge(append(lists, decide.Assemble(records))...))
+	l.Incidents = Newest(decide.Reports(records, lists...))
 	return l, nil
 }
 
@@ -209,7 +209,7 @@ func Files(dir string) ([]decide.Incident, []string, error) {
 		}
 		out = append(out, i)
 	}
-	return decide.Merge(out), problems, nil
+	return decide.Reports(nil, out), problems, nil
 }
 
 // isReport tells a report from what else is in the folder.

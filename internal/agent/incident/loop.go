@@ -185,7 +185,7 @@ func (l *Loop) report() error {
 		records = append(records, p.Records...)
 		lists = append(lists, p.Incidents)
 	}
-	list := decide.Merge(append(lists, decide.Assemble(records))...)
+	list := decide.Reports(records, lists...)
 	if err := incident.Write(l.dir, list); err != nil {
 		return err
 	}

@@ -102,6 +102,9 @@ type Incident struct {
 	// Trailing of the records, the last ones, came when it was over. They may be
 	// the first of another incident, once more is known.
 	Trailing int `json:"trailing,omitempty"`
+	// Complete is set where it is over and both hosts have told of all of it, and
+	// how they were before: nothing that comes later makes it another incident.
+	Complete bool `json:"complete,omitempty"`
 }
 
 // Long is how long an incident lasted, zero while it lasts.
@@ -156,7 +159,7 @@ func (g *group) incident(c *clocks, hosts map[string]*host) Incident {
 		out.Failures = append(out.Failures, f.failure(g.events[f.first:until], g.events[:f.first]))
 	}
 	if g.closed {
-		out.State, out.End = Over, g.ended()
+		out.State, out.End, out.Complete = Over, g.ended(), g.before && g.after
 	} else if waits(g, hosts) {
 		out.State = Waiting
 	}

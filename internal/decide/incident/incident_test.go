@@ -245,8 +245,8 @@ func TestTwoHostsComeToOneReportUnderOneName(t *testing.T) {
 			own[map[string]int{"cp-1": 0, "cp-2": 1}[r.Host]] = append(own[map[string]int{"cp-1": 0, "cp-2": 1}[r.Host]], r)
 		}
 		a, b, both := Assemble(own[0]), Assemble(own[1]), Assemble(records)
-		first := Merge(a, b, both)
-		for _, other := range [][]Incident{Merge(b, both, a), Merge(both, a, b), Merge(first, both), Merge(first, a)} {
+		first := Reports(nil, a, b, both)
+		for _, other := range [][]Incident{Reports(nil, b, both, a), Reports(nil, both, a, b), Reports(nil, first, both), Reports(nil, first, a), Reports(records, b, a), Reports(records, first)} {
 			if len(other) != len(first) || len(first) != len(both) || other[0].ID != first[0].ID || other[0].Title != first[0].Title {
 				t.Errorf("%s: %v, or %v", s.name, titles(first), titles(other))
 			}
@@ -285,7 +285,7 @@ func TestAnIncidentThatGotAnotherNameIsNotToldAgain(t *testing.T) {
 	if !ok {
 		t.Fatal("not told")
 	}
-	whole := Merge([]Incident{half}, Assemble(records))[0]
+	whole := Reports(records, []Incident{half})[0]
 	if whole.ID == half.ID || !slices.Equal(whole.Was, []string{half.ID}) {
 		t.Errorf("%s was %v", whole.ID, whole.Was)
 	}
@@ -428,12 +428,12 @@ func TestAFailureSoonAfterAnIncidentIsAnother(t *testing.T) {
 	if len(before) != 1 || before[0].Trailing != Assemble(first)[0].Trailing+1 {
 		t.Fatalf("%v", titles(before))
 	}
-	if got := Merge(before, Assemble(all)); len(got) != 2 {
+	if got := Reports(all, before); len(got) != 2 {
 		t.Errorf("%v", titles(got))
 	}
 	for _, damaged := range []int{-1, 1000} {
 		before[0].Trailing = damaged
-		if got := Merge(before); len(got) != 1 {
+		if got := Reports(nil, before); len(got) != 1 {
 			t.Errorf("trailing %d: %v", damaged, titles(got))
 		}
 	}

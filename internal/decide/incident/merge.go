@@ -8,80 +8,130 @@ import (
 	"time"
 )
 
-// Merge joins lists of incidents, as two hosts assembled them at different
-// times. Those that share a record are one incident: that report stays which
-// knows more, under the least of their names, so that a name once told stays.
-func Merge(lists ...[]Incident) []Incident {
-	all := slices.Concat(lists...)
-	same := make([]int, len(all)) // of each, the first that is the same
-	owner := map[string]int{}
-	for n := range all {
-		same[n] = n
-		for _, key := range signs(all[n]) {
-			if first, known := owner[key]; known {
-				unite(same, first, n)
-			} else {
-				owner[key] = n
-			}
-		}
+// Reports are the incidents that records tell of, and those of earlier reports,
+// each once. Earlier reports may be of any host and any moment: where little was
+// known, one may be of two incidents. Complete ones stay as they are, and what
+// they know is known again. A name once told stays.
+func Reports(records []Record, before ...[]Incident) []Incident {
+	earlier := slices.Concat(before...)
+	list := slices.Concat(Assemble(slices.Concat(records, remembered(earlier, oldest(records)))), earlier)
+	slices.SortStableFunc(list, better)
+	var m merger
+	for _, i := range list {
+		m.add(i)
 	}
-	kept := map[int]Incident{}
-	for n, i := range all {
-		if other, known := kept[root(same, n)]; known {
-			i = join(other, i)
-		}
-		kept[root(same, n)] = i
-	}
-	return slices.SortedFunc(maps.Values(kept), func(a, b Incident) int {
-		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
-	})
+	return m.reports()
 }
 
-// signs are what one incident has in common with another that is the same.
-func signs(i Incident) []string {
-	out := append([]string{i.ID}, i.Was...)
-	// Trailing may come from a damaged file, or from the other host.
-	for _, r := range i.Records[:len(i.Records)-min(max(i.Trailing, 0), len(i.Records))] {
-		out = append(out, r.Key())
+// remembered are records of reports from a time on: those of before lack what
+// hosts were like before them.
+func remembered(list []Incident, since time.Time) []Record {
+	var out []Record
+	for _, i := range list {
+		for _, r := range i.Records {
+			if !since.IsZero() && !r.At.Before(since) {
+				out = append(out, r)
+			}
+		}
 	}
 	return out
 }
 
-func root(same []int, n int) int {
-	for same[n] != n {
-		n = same[n]
+// oldest is the time of the first record, zero for none.
+func oldest(records []Record) time.Time {
+	var out time.Time
+	for _, r := range records {
+		if out.IsZero() || r.At.Before(out) {
+			out = r.At
+		}
 	}
-	return n
+	return out
 }
 
-func unite(same []int, a, b int) {
-	a, b = root(same, a), root(same, b)
-	same[max(a, b)] = min(a, b)
+// better puts the report first that knows more.
+func better(a, b Incident) int {
+	first := func(a, b bool) int {
+		switch {
+		case a && !b:
+			return -1
+		case b && !a:
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		first(a.Complete, b.Complete), cmp.Compare(len(b.Journals), len(a.Journals)), first(a.State == Over, b.State == Over),
+		cmp.Compare(len(own(b)), len(own(a))),
+	)
 }
 
-// join is the better of two reports of one incident, under the lesser name.
-func join(a, b Incident) Incident {
-	was := append(slices.Clone(a.Was), b.Was...)
-	was = append(was, a.ID, b.ID)
-	id := min(a.ID, b.ID)
-	if knowsMore(a, b) {
-		b = a
-	}
-	slices.Sort(was)
-	b.ID, b.Was = id, slices.DeleteFunc(slices.Compact(was), func(w string) bool { return w == id })
-	return b
+// own are the records of an incident without those that came when it was over.
+func own(i Incident) []Record {
+	// Trailing may come from a damaged file, or from the other host.
+	return i.Records[:len(i.Records)-min(max(i.Trailing, 0), len(i.Records))]
 }
 
-// knowsMore reports whether a report is to be kept before another one of the
-// same incident.
-func knowsMore(a, b Incident) bool {
-	switch {
-	case len(a.Journals) != len(b.Journals):
-		return len(a.Journals) > len(b.Journals)
-	case (a.State == Over) != (b.State == Over):
-		return a.State == Over
+// merger keeps each incident once: in the report that came first.
+type merger struct {
+	kept  []Incident
+	names []map[string]bool // of each kept one, those of all that are the same
+	owner map[string]int    // of each record, and each name, the kept one
+}
+
+// add keeps a report, or takes its names for the one that is kept already. One
+// that is of several is called as the first of them.
+func (m *merger) add(i Incident) {
+	signs := []string{i.ID}
+	for _, r := range own(i) {
+		signs = append(signs, r.Key())
 	}
-	return len(a.Records) > len(b.Records)
+	for _, s := range signs {
+		if n, known := m.owner[s]; known {
+			m.called(n, append([]string{i.ID}, i.Was...))
+			return
+		}
+	}
+	if m.owner == nil {
+		m.owner = map[string]int{}
+	}
+	for _, s := range signs {
+		m.owner[s] = len(m.kept)
+	}
+	m.kept, m.names = append(m.kept, i), append(m.names, map[string]bool{})
+	m.called(len(m.kept)-1, i.Was)
+}
+
+func (m *merger) called(n int, names []string) {
+	for _, name := range names {
+		m.names[n][name] = true
+	}
+}
+
+// reports are the kept ones, each under the least of its names that is not the
+// own one of another.
+func (m *merger) reports() []Incident {
+	taken := map[string]bool{}
+	for _, i := range m.kept {
+		taken[i.ID] = true
+	}
+	for n := range m.kept {
+		i := &m.kept[n]
+		names := []string{i.ID}
+		for _, name := range slices.Sorted(maps.Keys(m.names[n])) {
+			if !taken[name] {
+				names = append(names, name)
+				taken[name] = true
+			}
+		}
+		slices.Sort(names)
+		i.ID, i.Was = names[0], names[1:]
+		if len(i.Was) == 0 {
+			i.Was = nil
+		}
+	}
+	return slices.SortedFunc(slices.Values(m.kept), func(a, b Incident) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // Teller is the host that tells the API of an incident: the one that went on,

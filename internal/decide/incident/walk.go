@@ -55,6 +55,9 @@ type group struct {
 	closed   bool
 	end      time.Time
 	trailing int // of the events, the last ones, came after the end
+	// before and after are set where it is known of both hosts how they were
+	// before it began, and that they were whole in the end.
+	before, after bool
 }
 
 func (g *group) last() *failing { return g.failures[len(g.failures)-1] }
@@ -89,7 +92,10 @@ func (w *walker) host(name string) *host {
 
 func (w *walker) begin(e event, f *failing) {
 	if w.open == nil {
-		w.open = &group{lost: map[string]bool{}}
+		w.open = &group{lost: map[string]bool{}, before: len(w.hosts) > 1}
+		for _, h := range w.hosts {
+			w.open.before = w.open.before && h.state != ""
+		}
 		w.groups = append(w.groups, w.open)
 	}
 	f.first, f.at, f.boots, f.states = len(w.open.events), e.t, map[string]string{}, map[string]state.EtcdState{}
@@ -173,8 +179,10 @@ func (w *walker) settle(e event) {
 	if g == nil || len(g.lost) > 0 {
 		return
 	}
+	g.after = true
 	for name, h := range w.hosts {
 		if name != e.Host && h.spoke.Before(g.joined) {
+			g.after = false
 			continue
 		}
 		if h.state != state.EtcdPair || len(h.members) < 2 || h.fresh || h.action == state.EtcdAskHuman {
