@@ -143,12 +143,28 @@ func (v view) member(n Node) metav1.Condition {
 	return nodeMember.is(true)
 }
 
+// byPerson is who Pacemaker says has fenced a node where a person confirmed that
+// it is off.
+const byPerson = "a human"
+
+// givingWay is how long after a person's word a fence that was under way may
+// take to give way to it: 3 s in the lab, a few attempts on a slow BMC.
+const givingWay = 30 * time.Second
+
+// gaveWay reports whether a fence failed since a person's word was enough.
+func (v view) gaveWay(f Fence) bool {
+	return f.State == FenceFailed && slices.ContainsFunc(v.cluster.Fences, func(word Fence) bool {
+		since := f.Done.Sub(word.Done)
+		return word.Target == f.Target && word.By == byPerson && word.State == FenceSucceeded && since >= 0 && since <= givingWay
+	})
+}
+
 // newest is the last fence of a node; one that is pending is the newest.
 func (v view) newest(name string) (Fence, bool) {
 	var last Fence
 	found := false
 	for _, f := range v.cluster.Fences {
-		if f.Target != name {
+		if f.Target != name || v.gaveWay(f) {
 			continue
 		}
 		later := f.State == FencePending || last.State != FencePending && f.Done.After(last.Done)

@@ -164,6 +164,28 @@ func TestB7AFailedFenceIsNamedAndAnAbsentNodeIsNotClean(t *testing.T) {
 	}
 }
 
+// Of a fence that gives way to a person's word Pacemaker says that it failed, some
+// seconds after the word.
+func TestAFenceThatGaveWayToAPersonDidNotFail(t *testing.T) {
+	word := time.Date(2026, 11, 21, 11, 3, 45, 0, time.UTC)
+	for after, want := range map[time.Duration]string{
+		3 * time.Second: ReasonFenceSucceeded, -time.Second: ReasonFenceSucceeded, 5 * time.Minute: ReasonFenceFailed,
+	} {
+		in := input(t, "healthy")
+		in.Cluster.Value.Fences = []Fence{
+			{Target: "cp-2", Action: "reboot", By: "cp-1", State: FenceFailed, Done: word.Add(after)},
+			{Target: "cp-2", Action: "off", By: byPerson, State: FenceSucceeded, Done: word},
+			{Target: "cp-1", Action: "reboot", By: "cp-2", State: FenceFailed, Done: word.Add(after)},
+		}
+		if c := find(node(t, in, "cp-2").Conditions, LastFenceSucceeded); c.Reason != want {
+			t.Errorf("failed %s after the word: %+v", after, c)
+		}
+		if c := find(node(t, in, "cp-1").Conditions, LastFenceSucceeded); c.Reason != ReasonFenceFailed {
+			t.Errorf("the word was about the other host: %+v", c)
+		}
+	}
+}
+
 func TestB11ANodeThatIsPendingIsReportedAsThat(t *testing.T) {
 	n := node(t, input(t, "joining"), "cp-2")
 	if c := find(n.Conditions, etcdv1.NodeReadyConditionType); c.Reason != etcdv1.NodeReadyReasonPending {
