@@ -189,7 +189,7 @@ func (tr *trial) compare(r witness.Recording) {
 	path := filepath.Join("testdata", "seen", slug(tr.result.Scenario)+".txt")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !*update {
-		tr.Logf("nobody has approved what people are told here: play it with -update and read %s", path)
+		tr.Errorf("nobody has approved what people are told here: play it with -update and read %s", path)
 		return
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

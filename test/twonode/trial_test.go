@@ -89,7 +89,7 @@ func playOnce(t *testing.T, s *site, name string, number int, lenient bool, play
 
 // slug is a scenario's name as that of a file.
 func slug(name string) string {
-	return strings.NewReplacer(" ", "-", ",", "", "/", "-", ":", "", "(", "", ")", "").Replace(name)
+	return strings.NewReplacer(" ", "-", ",", "", "/", "-", ":", "", "(", "", ")", "", "'", "").Replace(name)
 }
 
 func newTrial(t *testing.T, s *site, name string, i int) *trial {

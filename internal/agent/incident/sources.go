@@ -174,6 +174,10 @@ func (s sources) addJournal(ctx context.Context, now decide.Record, m *memory) e
 	return nil
 }
 
+// journalIsLate is how long the line of a record that was just written may take
+// into the journal: it is logged once the file is durable.
+const journalIsLate = 10 * time.Second
+
 // addRecord notes what the record of etcd says where no journal tells it: at
 // the first start, and after a journal was lost.
 func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) error {
@@ -187,6 +191,9 @@ func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) erro
 	rec, err := state.DecodeEtcdRecord(b)
 	if err != nil {
 		return err
+	}
+	if now.At.Sub(rec.Written).Abs() < journalIsLate {
+		return nil
 	}
 	for _, r := range m.Records {
 		if r.Kind == decide.Recorded && r.Seq >= rec.Seq {

@@ -1,0 +1,44 @@
+package incident
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// What etcd's record says is noted from its file only where no journal does: the
+// line comes a moment after the file, and has the reason.
+func TestARecordIsNotedFromItsFileWhereNoJournalTellsIt(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		age   time.Duration
+		noted []decide.Record
+		want  int
+	}{
+		"its line is on the way":    {time.Second, nil, 0},
+		"no line came":              {time.Minute, nil, 1},
+		"the clock was set back":    {-time.Minute, nil, 1},
+		"the journal has told it":   {time.Minute, []decide.Record{{Kind: decide.Recorded, Seq: 7}}, 0},
+		"the journal ended earlier": {time.Minute, []decide.Record{{Kind: decide.Recorded, Seq: 6}, {Kind: decide.Holds}}, 1},
+	} {
+		path := filepath.Join(t.TempDir(), "record.json")
+		data, err := state.EncodeEtcdRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 7, Member: 1, Cluster: 2, Written: now.Add(-c.age)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := memory{Records: c.noted}
+		if err := (sources{record: path}).addRecord(t.Context(), decide.Record{Host: "cp-1", At: now}, &m); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(m.Records) - len(c.noted); got != c.want {
+			t.Errorf("%s: %d noted, want %d", name, got, c.want)
+		}
+	}
+}
