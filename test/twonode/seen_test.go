@@ -111,19 +111,27 @@ func (tr *trial) told() {
 	}
 	tr.eventually(wholeWithin, "the API shows the cluster as well as before", tr.settled)
 	var r witness.Recording
-	tr.eventually(2*time.Minute, "every report is over", func() error {
+	var since time.Time // nothing in the reports has changed
+	tr.eventually(2*time.Minute, "every report is over, told by both hosts, and at rest", func() error {
+		was := fmt.Sprint(r.Reports)
 		r.Reports = nil
 		for _, i := range tr.reports() {
-			if !tr.seen.ids[i.ID] && i.Start.After(tr.began.Add(-time.Second)) {
-				r.Reports = append([]decide.Incident{i}, r.Reports...)
+			if tr.seen.ids[i.ID] || i.Start.Before(tr.began.Add(-time.Second)) {
+				continue // of an earlier scenario
 			}
-			if i.State != decide.Over {
-				return fmt.Errorf("%s is %s: %s", i.ID, i.State, i.Title)
+			r.Reports = append([]decide.Incident{i}, r.Reports...)
+			if i.State != decide.Over || len(i.Journals) < len(tr.hosts()) {
+				return fmt.Errorf("%s is %s, told by %v: %s", i.ID, i.State, i.Journals, i.Title)
 			}
+		}
+		if now := fmt.Sprint(r.Reports); now != was || since.IsZero() {
+			since = time.Now()
+		}
+		if rest := time.Since(since); rest < settleFor {
+			return fmt.Errorf("the reports have been at rest for %s", rest)
 		}
 		return nil
 	})
-	pause(tr.Context(), settleFor)
 	var err error
 	if r.Alerts, err = tr.seen.prometheus.Alerts(tr.Context()); err != nil {
 		tr.Error(err)
@@ -136,8 +144,9 @@ func (tr *trial) told() {
 	tr.reportsFit(r.Reports)
 }
 
-// settleFor is how long the last events may take after all is well.
-const settleFor = 3 * time.Second
+// settleFor is how long the last events and reports may take after all is well:
+// a host that has booted looks at what the other one shows each two seconds.
+const settleFor = 10 * time.Second
 
 // reports are those that `holdfast incidents` shows, the newest first.
 func (tr *trial) reports() []decide.Incident {
