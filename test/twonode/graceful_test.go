@@ -85,6 +85,7 @@ func TestGracefulShutdown(t *testing.T) {
 		tr.handedOver(host)
 	})
 	scenario(t, "shutdown of both at once", 1, func(tr *trial) {
+		tr.byName = true
 		members := tr.members()
 		tr.fault(lab.Fault{Kind: lab.FaultShutdown, Host: "cp-1"})
 		tr.fault(lab.Fault{Kind: lab.FaultShutdown, Host: "cp-2"})

@@ -48,6 +48,7 @@ const (
 func TestBMCPasswordChanged(t *testing.T) {
 	scenario(t, "BMC: password changed", 1, func(tr *trial) {
 		target := "cp-2"
+		tr.byName = true
 		tr.see() // what people are told is what this is about, whatever the flags say
 		defer tr.restoresAccount(target)
 		tr.changesPassword(target, setAtTheBMC)
@@ -64,6 +65,7 @@ func TestBMCPasswordChanged(t *testing.T) {
 	})
 	scenario(t, "BMC: password changed, without API", 1, func(tr *trial) {
 		target := "cp-2"
+		tr.byName = true
 		tr.see() // what people are told is what this is about, whatever the flags say
 		defer tr.restoresAccount(target)
 		defer tr.serversRun()

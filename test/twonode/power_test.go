@@ -141,6 +141,7 @@ func TestColdBootOfBothInSync(t *testing.T) {
 
 // coldBoot cuts both and boots one host some time before the other.
 func (tr *trial) coldBoot(first string, gap time.Duration) {
+	tr.byName = true
 	members := tr.members()
 	tr.cutBoth()
 	tr.ended = time.Now()

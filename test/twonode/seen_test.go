@@ -177,7 +177,10 @@ func (tr *trial) keepRecording(r witness.Recording) {
 func (tr *trial) names() witness.Names {
 	first, second := tr.leads, tr.other(tr.leads)
 	roles := [2]string{"leader", "follower"}
-	if tr.survivor != "" {
+	switch {
+	case tr.byName:
+		first, second, roles = tr.hosts()[0], tr.hosts()[1], [2]string{"first", "second"}
+	case tr.survivor != "":
 		first, second, roles = tr.survivor, tr.other(tr.survivor), [2]string{"survivor", "lost"}
 	}
 	n := witness.Names{

@@ -37,13 +37,16 @@ type trial struct {
 	// differs is set where people were told something else than what is approved;
 	// lenient is whether that is no failure yet.
 	differs, lenient bool
-	began            time.Time
-	at               time.Time // of the fault
-	log              int64
-	etcd             map[string][]lab.Process
-	leads            string
-	result           evidence.Trial
-	artefact         string
+	// byName is set where it does not matter which host led, but which is the
+	// first by name.
+	byName   bool
+	began    time.Time
+	at       time.Time // of the fault
+	log      int64
+	etcd     map[string][]lab.Process
+	leads    string
+	result   evidence.Trial
+	artefact string
 	// survivor is the host whose writes are measured; empty for either.
 	survivor string
 	// rebooted is set where the survivor boots too: its API server then knows
