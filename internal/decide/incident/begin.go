@@ -115,12 +115,19 @@ func (w *walker) records(e event) *failing {
 	switch e.State {
 	case state.EtcdTakingOver, state.EtcdSole:
 		f := &failing{by: e.Host, cause: Gone}
+		if e.State == state.EtcdTakingOver && len(w.hosts[e.Host].members) > 1 {
+			f.cause = CopyLost // the other one is there, and gave its copy up
+		}
 		if o := w.other(e.Host); o != "" {
 			f.hosts = []string{o}
 		}
 		return f
 	case state.EtcdDeparting:
-		return &failing{hosts: []string{e.Host}, by: w.other(e.Host), cause: Planned}
+		f := &failing{hosts: []string{e.Host}, by: w.other(e.Host), cause: Planned}
+		if e.Rule == "equal.lost-copy-yield" {
+			f.cause = CopyLost
+		}
+		return f
 	case state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdPair:
 	}
 	return nil

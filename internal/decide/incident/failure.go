@@ -128,6 +128,8 @@ func (t *teller) lost() {
 		t.add(PhaseLost, e, "%s started; nobody noted that it had stopped", who)
 	case Trouble:
 		t.add(PhaseLost, e, "etcd did not go on by itself, while the hosts saw each other")
+	case CopyLost:
+		t.add(PhaseLost, e, "the copy of etcd's data on %s was lost or damaged", who)
 	case Cut:
 		t.add(PhaseLost, e, "%s and %s lost sight of each other, and both ran", sees, who)
 	case Lost, Gone:
@@ -286,16 +288,28 @@ func (t *teller) pods() {
 func (t *teller) back() {
 	if e := t.first(func(e event) bool {
 		return e.t.After(t.f.at) && (e.Kind == Members && len(e.Members) > 1 || e.Kind == Wished && e.Wish == state.EtcdStarted && t.about(e.Host))
-	}); e != nil {
+	}); e != nil && t.out.Cause != CopyLost {
 		t.add(PhaseBack, e, "the two saw each other again")
 		return
 	}
 	switch t.out.Cause {
+	case CopyLost:
+		t.anew()
 	case Rebooted, Started, Trouble:
 		t.add(PhaseBack, nil, "the two have not seen each other since")
 	case Planned, Lost, Cut, Gone:
 		t.add(PhaseBack, nil, "%s has not been seen again", list(t.out.Hosts))
 	}
+}
+
+// anew is that a host that lost its copy joins with none.
+func (t *teller) anew() {
+	who := list(t.out.Hosts)
+	if e := t.first(func(e event) bool { return e.Kind == Recorded && e.State == state.EtcdLearner && t.about(e.Host) }); e != nil {
+		t.add(PhaseBack, e, "%s began to join anew", who)
+		return
+	}
+	t.add(PhaseBack, nil, "%s has not begun to join anew", who)
 }
 
 // voters is when the last of the two recorded that both hold everything.

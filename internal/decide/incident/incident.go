@@ -29,6 +29,7 @@ const (
 	Rebooted Cause = "host-restarted" // nobody saw it go
 	Started  Cause = "both-started"   // both had been off
 	Trouble  Cause = "etcd-trouble"   // the two saw each other, and etcd did not go on
+	CopyLost Cause = "copy-lost"      // the host ran, and its copy of etcd's data was lost or damaged
 )
 
 // Phase is a part of what follows a failure.

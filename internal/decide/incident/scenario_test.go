@@ -228,6 +228,27 @@ var scenarios = []struct{ name, text string }{
 604.7 cp-2 etcd record 9: pair, member c3 (equal.pair: this host holds everything)
 604.9 cp-2 etcd equal.idle: idle (all is as it should be)
 `},
+	{"the copy of a host is damaged", paired + `
+0 cp-2 etcd record 5: departing, member b2 (equal.lost-copy-yield: the copy of this host is lost: it gives it up, which lets the peer go on without a fence)
+1.4 cp-1 etcd record 5: taking-over, member a1 (take-over.announce: the peer cannot act: the take-over is recorded before it begins)
+2.1 cp-1 etcd record 6: sole, member a1 (take-over.sole: the removal is committed: this host is the only voter)
+2.7 cp-2 etcd record 6: learner, member 0 (follow.give-up: the living cluster does not list this copy)
+3.5 cp-2 etcd record 7: learner, member c3 (follow.accept: joins)
+4 cp-2 etcd record 8: voter, member c3 (follow.promoted: a voter)
+4.8 cp-1 etcd record 7: pair, member a1 (lead.pair: the peer holds everything)
+5.2 cp-2 etcd record 9: pair, member c3 (equal.pair: this host holds everything)
+5.3 cp-2 etcd equal.idle: idle (all is as it should be)
+`},
+	{"the disk of etcd on a host is replaced, with its record", paired + `
+0.4 cp-2 etcd record 1: learner, member 0 (follow.give-up: this host holds nothing)
+1.4 cp-1 etcd record 5: taking-over, member a1 (take-over.announce: the peer cannot act: the take-over is recorded before it begins)
+2.1 cp-1 etcd record 6: sole, member a1 (take-over.sole: the removal is committed: this host is the only voter)
+3.5 cp-2 etcd record 2: learner, member c3 (follow.accept: joins)
+4 cp-2 etcd record 3: voter, member c3 (follow.promoted: a voter)
+4.8 cp-1 etcd record 7: pair, member a1 (lead.pair: the peer holds everything)
+5.2 cp-2 etcd record 4: pair, member c3 (equal.pair: this host holds everything)
+5.3 cp-2 etcd equal.idle: idle (all is as it should be)
+`},
 	{"a BMC that is mute, and a person", paired + `
 1.8 cp-1 etcd membership: [cp-1], ring 14, quorate true
 1.8 cp-1 etcd gone.unproved: wait (the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off)

@@ -140,6 +140,7 @@ func (w *walker) note(e event, h *host) {
 		h.fresh = h.fresh && e.Action != state.EtcdIdle
 	case Recorded:
 		h.state = e.State
+		w.rejoin(e)
 	case Wished:
 		h.wish, h.fresh = e.Wish, true
 		w.resume(e, h)
@@ -155,6 +156,20 @@ func (w *walker) resume(e event, h *host) {
 	if e.Wish == state.EtcdStarted && w.isLost(e.Host) && len(h.members) > 1 {
 		delete(w.open.lost, e.Host)
 		w.open.last().back, w.open.joined = true, e.t
+	}
+}
+
+// rejoin is that a host that was never out of sight has a copy of etcd's data
+// again, or is about to.
+func (w *walker) rejoin(e event) {
+	if !w.isLost(e.Host) || w.open.last().cause != CopyLost {
+		return
+	}
+	switch e.State {
+	case state.EtcdLearner, state.EtcdVoter, state.EtcdPair:
+		delete(w.open.lost, e.Host)
+		w.open.last().back, w.open.joined = true, e.t
+	case state.EtcdNone, state.EtcdTakingOver, state.EtcdSole, state.EtcdDeparting:
 	}
 }
 

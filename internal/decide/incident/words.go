@@ -78,6 +78,8 @@ func (f Failure) began() string {
 		return who + " restarted"
 	case Started:
 		return who + " started after both had been off"
+	case CopyLost:
+		return "the copy of etcd's data on " + who + " was lost or damaged"
 	case Trouble:
 	}
 	return "etcd did not go on"
@@ -133,7 +135,11 @@ func (i Incident) summary() string {
 	f := i.Failures[len(i.Failures)-1]
 	m := f.Moment(PhaseEtcd)
 	if !m.At.IsZero() && !f.Moment(PhaseDecided).At.IsZero() && f.Cause != Planned {
-		out = append(out, fmt.Sprintf("Writes were possible again %s after %s was lost.", length(m.After), list(f.Hosts)))
+		what := list(f.Hosts) + " was lost"
+		if f.Cause == CopyLost {
+			what = "that"
+		}
+		out = append(out, fmt.Sprintf("Writes were possible again %s after %s.", length(m.After), what))
 	}
 	switch {
 	case len(i.People) > 0:
