@@ -47,10 +47,13 @@ func (tr *trial) networkCut(f lab.Fault, hold time.Duration) {
 	tr.fenced(1)
 }
 
+// TestFencingNetworkCut takes the way to the BMCs from one host for longer than
+// the time between two checks: nothing happens, and people are told.
 func TestFencingNetworkCut(t *testing.T) {
 	scenario(t, "fencing network cut, nothing else", 1, func(tr *trial) {
+		tr.byName = true
 		tr.fault(lab.Fault{Kind: lab.FaultLinkDown, Host: "cp-1", NIC: lab.OnFencing})
-		tr.stays(20*time.Second, "the cluster without its fencing network", func() error { return tr.twoVoters(tr.Context()) })
+		tr.stays(checkInterval+checkTakes, "the cluster without its fencing network", func() error { return tr.twoVoters(tr.Context()) })
 		tr.noGapAbove(busyGap)
 		tr.mend("cp-1", lab.FaultLinkDown)
 		tr.healthyAgain()

@@ -35,14 +35,21 @@ func Timed(s etcdv1.PacemakerClusterStatus, before *etcdv1.PacemakerClusterStatu
 	return out
 }
 
+// oneChange is how far apart two hosts may see one change: one that leaves says
+// so 1 to 3 s before the other one's etcd knows it.
+const oneChange = 5 * time.Second
+
 // Merged is what to write where the API has another status than this host
 // thought: of a condition that is the same in both the API's time counts,
-// unless this host saw it change after the API was last written.
+// unless this host saw it change after the API was last written, and that is not
+// the change that the API has.
 func Merged(own, api etcdv1.PacemakerClusterStatus, now time.Time) etcdv1.PacemakerClusterStatus {
 	out := Timed(own, &api, now)
 	eachList(&out, &own, func(list, seen []metav1.Condition) {
 		for i := range list {
-			if c := find(seen, list[i].Type); c.LastTransitionTime.After(api.LastUpdated.Time) {
+			c := find(seen, list[i].Type)
+			later := c.LastTransitionTime.Sub(list[i].LastTransitionTime.Time)
+			if c.LastTransitionTime.After(api.LastUpdated.Time) && (later <= 0 || later > oneChange) {
 				list[i].LastTransitionTime = c.LastTransitionTime
 			}
 		}

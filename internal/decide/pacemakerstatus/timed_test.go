@@ -60,6 +60,13 @@ func TestTheAPIsTimesCountUnlessItMissedAChange(t *testing.T) {
 	if at := online(Merged(back, api, noon.Add(3*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(2 * time.Minute)) {
 		t.Errorf("what the API missed: %v", at)
 	}
+	// The other host saw and told the same change a moment before this one did:
+	// that is one event, not two.
+	told := Timed(bad, &api, noon.Add(time.Minute))
+	seen := Timed(bad, &api, noon.Add(time.Minute+3*time.Second))
+	if at := online(Merged(seen, told, noon.Add(2*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(time.Minute)) {
+		t.Errorf("one change that two hosts saw: %v", at)
+	}
 }
 
 func TestTwoStatusesThatSayTheSame(t *testing.T) {

@@ -16,7 +16,7 @@ var figures = []struct {
 	form *regexp.Regexp
 	as   string
 }{
-	{regexp.MustCompile(`\b\d{8}-\d{6}\b`), "<time>"}, // in the name of a report
+	{regexp.MustCompile(`\b\d{8}-\d{6}-[a-z0-9.-]*[a-z0-9]`), "<name>"}, // of a report: the host that knew first may be either
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?Z?`), "<time>"},
 	{regexp.MustCompile(`\b\d+d(\d+h)?\b|\b\d+h(\d+m)?(\d+s)?\b|\b\d+m(\d+(\.\d+)?s)?\b|\b\d+(\.\d+)?m?s\b`), "<long>"},
 	{regexp.MustCompile(`\b\d+ pods?\b`), "N pods"},

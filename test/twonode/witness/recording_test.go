@@ -117,6 +117,8 @@ func TestNamesAndFiguresAreReplacedAndNothingElse(t *testing.T) {
 		"at 10.0.0.12, not 10.0.0.1":            "at twelve, not one",
 		"over after 1m30s, 2d3h, 250ms or 4.2s": "over after <long>, <long>, <long> or <long>",
 		"at 2026-11-20T21:00:03Z by hand":       "at <time> by hand",
+		"show 20261121-105017-cp-1":             "show <name>",
+		"at once, at attempt 27":                "at once, at attempt N",
 		"1 pod, 12 pods, 3 hosts, code 7":       "N pods, N pods, 3 hosts, code 7",
 		"exit status 1: etcd's s3 and v2m":      "exit status 1: etcd's s3 and v2m",
 	} {
