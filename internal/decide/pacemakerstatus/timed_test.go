@@ -76,6 +76,17 @@ func TestTwoStatusesThatSayTheSame(t *testing.T) {
 	}
 }
 
+// silentCorosync is what a host sees a moment earlier: it told the API that its
+// peer, which had just fenced it, was lost and ran nothing.
+func silentCorosync(in *Input) {
+	justStarted(in)
+	in.Membership = state.Fact[state.Membership]{}
+	for i := range in.Cluster.Value.Nodes {
+		n := &in.Cluster.Value.Nodes[i]
+		n.Online = n.Name == in.Host
+	}
+}
+
 // justStarted is what a host sees that has booted, as seen in the lab: Corosync
 // has both, nobody decides, and Pacemaker takes the other one for unclean.
 func justStarted(in *Input) {
@@ -114,6 +125,7 @@ func TestAHostThatHasJustStartedOrHasNoQuorumIsBlind(t *testing.T) {
 	}{
 		"all is well":                          {func(*Input) {}, false},
 		"it has just started":                  {justStarted, true},
+		"Corosync does not answer yet":         {silentCorosync, true},
 		"it has no quorum":                     {func(in *Input) { in.Membership.Value.Quorate = false }, true},
 		"Pacemaker says so":                    {func(in *Input) { in.Cluster.Value.Quorate = state.Known(false) }, true},
 		"it comes out of a cut":                {cameBack, true},
@@ -192,6 +204,7 @@ func TestOfTwoHostsOneWrites(t *testing.T) {
 			in.Cluster.Value.Coordinator, in.Membership.Value.Members = "", []string{"cp-2"}
 		}, 0, true},
 		{"the first, whose Pacemaker has just started", "cp-1", justStarted, 0, false},
+		{"the first, whose Corosync does not say who is there yet", "cp-1", silentCorosync, 0, false},
 		{"the first, whose Pacemaker has just started, when nobody writes", "cp-1", justStarted, 2 * time.Minute, true},
 		{"out of a cut", "cp-2", cameBack, 0, false},
 		{"out of a cut, its peer pending", "cp-2", joined("cp-1"), 0, false},

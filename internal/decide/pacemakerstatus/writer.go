@@ -73,14 +73,11 @@ func (in Input) apart() bool {
 	})
 }
 
-// alone reports whether no other host is there. While one is, and none decides
-// for Pacemaker, it has just started here: until the two have agreed it takes
-// every other host for unclean.
+// alone reports whether Corosync sees no other host. While it does, or does not
+// say, and none decides for Pacemaker, that has just started here: until the two
+// have agreed it takes every other host for lost.
 func (in Input) alone() bool {
-	if in.Membership.Known {
-		return len(in.Membership.Value.Members) < 2
-	}
-	return !slices.ContainsFunc(in.Cluster.Value.Nodes, func(n Node) bool { return n.Name != in.Host && n.Online })
+	return in.Membership.Known && len(in.Membership.Value.Members) < 2
 }
 
 // first is the first host by name that is online.
