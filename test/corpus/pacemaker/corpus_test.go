@@ -56,7 +56,7 @@ func read(t *testing.T, dir string) pacemakerstatus.Input {
 // what a person has approved.
 func TestEveryRecordedStateHasItsStatus(t *testing.T) {
 	dirs, err := filepath.Glob("cases/*/*")
-	if err != nil || len(dirs) < 40 {
+	if err != nil || len(dirs) < 100 {
 		t.Fatalf("%d recorded views, %v", len(dirs), err)
 	}
 	for _, dir := range dirs {
