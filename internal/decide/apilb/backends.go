@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/order"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -91,19 +92,8 @@ func Backends(v state.NetworkView) state.Fact[[]Backend] {
 // compare orders backends: no backups first, then this host's own, then by name.
 func compare(own string, a, b Backend) int {
 	return cmp.Or(
-		before(!a.Backup, !b.Backup), before(a.Node == own, b.Node == own), strings.Compare(a.Node, b.Node),
+		order.First(!a.Backup, !b.Backup), order.First(a.Node == own, b.Node == own), strings.Compare(a.Node, b.Node),
 	)
-}
-
-func before(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
 }
 
 // ways are the ways to one node: the first of its addresses of each family.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/order"
 )
 
 // Reports are the incidents that records tell of, and those of earlier reports,
@@ -14,7 +16,7 @@ import (
 // they know is known again. A name once told stays.
 func Reports(records []Record, before ...[]Incident) []Incident {
 	earlier := slices.Concat(before...)
-	list := slices.Concat(Assemble(slices.Concat(records, remembered(earlier, oldest(records)))), earlier)
+	list := slices.Concat(Assemble(slices.Concat(records, remembered(earlier, records))), earlier)
 	slices.SortStableFunc(list, better)
 	var m merger
 	for _, i := range list {
@@ -23,13 +25,17 @@ func Reports(records []Record, before ...[]Incident) []Incident {
 	return m.reports()
 }
 
-// remembered are records of reports from a time on: those of before lack what
-// hosts were like before them.
-func remembered(list []Incident, since time.Time) []Record {
+// remembered are the records of reports that are as new as the oldest at hand:
+// those of before lack what hosts were like before them.
+func remembered(list []Incident, atHand []Record) []Record {
+	if len(atHand) == 0 {
+		return nil
+	}
+	since := slices.MinFunc(atHand, func(a, b Record) int { return a.At.Compare(b.At) }).At
 	var out []Record
 	for _, i := range list {
 		for _, r := range i.Records {
-			if !since.IsZero() && !r.At.Before(since) {
+			if !r.At.Before(since) {
 				out = append(out, r)
 			}
 		}
@@ -37,30 +43,10 @@ func remembered(list []Incident, since time.Time) []Record {
 	return out
 }
 
-// oldest is the time of the first record, zero for none.
-func oldest(records []Record) time.Time {
-	var out time.Time
-	for _, r := range records {
-		if out.IsZero() || r.At.Before(out) {
-			out = r.At
-		}
-	}
-	return out
-}
-
 // better puts the report first that knows more.
 func better(a, b Incident) int {
-	first := func(a, b bool) int {
-		switch {
-		case a && !b:
-			return -1
-		case b && !a:
-			return 1
-		}
-		return 0
-	}
 	return cmp.Or(
-		first(a.Complete, b.Complete), cmp.Compare(len(b.Journals), len(a.Journals)), first(a.State == Over, b.State == Over),
+		order.First(a.Complete, b.Complete), cmp.Compare(len(b.Journals), len(a.Journals)), order.First(a.State == Over, b.State == Over),
 		cmp.Compare(len(own(b)), len(own(a))),
 	)
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/decide/order"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -80,23 +81,13 @@ func (p *picker) better(a, b Address) int {
 	return cmp.Or(
 		cmp.Compare(p.metric(a), p.metric(b)),
 		cmp.Compare(a.Index, b.Index),
-		first(a.Prefix.Addr().Is4(), b.Prefix.Addr().Is4()),
-		first(!a.Prefix.Addr().Is4In6(), !b.Prefix.Addr().Is4In6()),
-		first(p.gatewayBeside(a), p.gatewayBeside(b)),
-		first(!a.Prefix.IsSingleIP(), !b.Prefix.IsSingleIP()),
-		first(!a.Prefix.Addr().IsPrivate(), !b.Prefix.Addr().IsPrivate()),
+		order.First(a.Prefix.Addr().Is4(), b.Prefix.Addr().Is4()),
+		order.First(!a.Prefix.Addr().Is4In6(), !b.Prefix.Addr().Is4In6()),
+		order.First(p.gatewayBeside(a), p.gatewayBeside(b)),
+		order.First(!a.Prefix.IsSingleIP(), !b.Prefix.IsSingleIP()),
+		order.First(!a.Prefix.Addr().IsPrivate(), !b.Prefix.Addr().IsPrivate()),
 		a.Prefix.Addr().Compare(b.Prefix.Addr()),
 	)
-}
-
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
 }
 
 // noDefault is the metric of a link without a default route.
