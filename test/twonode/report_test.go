@@ -39,7 +39,7 @@ func (tr *trial) reportsFit(list []decide.Incident) {
 var (
 	chains = [][]decide.Phase{
 		{decide.PhaseLost, decide.PhaseDecided, decide.PhaseEtcd, decide.PhaseBack, decide.PhaseVoters},
-		{decide.PhaseLost, decide.PhaseFenced, decide.PhaseEtcd},
+		{decide.PhaseLost, decide.PhaseFenced, decide.PhaseEtcd, decide.PhaseBack, decide.PhaseVoters},
 	}
 	both = [][]decide.Phase{
 		{decide.PhaseLost, decide.PhaseBack, decide.PhaseVoters},

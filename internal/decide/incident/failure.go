@@ -286,18 +286,17 @@ func (t *teller) pods() {
 }
 
 func (t *teller) back() {
-	if e := t.first(func(e event) bool {
+	met := t.first(func(e event) bool {
 		return e.t.After(t.f.at) && (e.Kind == Members && len(e.Members) > 1 || e.Kind == Wished && e.Wish == state.EtcdStarted && t.about(e.Host))
-	}); e != nil && t.out.Cause != CopyLost {
-		t.add(PhaseBack, e, "the two saw each other again")
-		return
-	}
-	switch t.out.Cause {
-	case CopyLost:
+	})
+	switch cause := t.out.Cause; {
+	case cause == CopyLost: // it was never out of sight
 		t.anew()
-	case Rebooted, Started, Trouble:
+	case met != nil:
+		t.add(PhaseBack, met, "the two saw each other again")
+	case slices.Contains([]Cause{Rebooted, Started, Trouble}, cause):
 		t.add(PhaseBack, nil, "the two have not seen each other since")
-	case Planned, Lost, Cut, Gone:
+	default:
 		t.add(PhaseBack, nil, "%s has not been seen again", list(t.out.Hosts))
 	}
 }

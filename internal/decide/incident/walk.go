@@ -154,8 +154,7 @@ func (w *walker) note(e event, h *host) {
 // resume is that etcd of a host is wanted again that never was out of sight.
 func (w *walker) resume(e event, h *host) {
 	if e.Wish == state.EtcdStarted && w.isLost(e.Host) && len(h.members) > 1 {
-		delete(w.open.lost, e.Host)
-		w.open.last().back, w.open.joined = true, e.t
+		w.returns(e)
 	}
 }
 
@@ -167,10 +166,15 @@ func (w *walker) rejoin(e event) {
 	}
 	switch e.State {
 	case state.EtcdLearner, state.EtcdVoter, state.EtcdPair:
-		delete(w.open.lost, e.Host)
-		w.open.last().back, w.open.joined = true, e.t
+		w.returns(e)
 	case state.EtcdNone, state.EtcdTakingOver, state.EtcdSole, state.EtcdDeparting:
 	}
+}
+
+// returns is that a lost host is back without a membership that says so.
+func (w *walker) returns(e event) {
+	delete(w.open.lost, e.Host)
+	w.open.last().back, w.open.joined = true, e.t
 }
 
 // meet is that the two see each other again.
