@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -207,6 +209,52 @@ func TestTryAsksTheNextServerButTakesARefusal(t *testing.T) {
 	if err := other.Try(t.Context(), func(context.Context, *Client) error { return nil }); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no kubeconfig: %v", err)
 	}
+}
+
+// TestAServerThatHangsCostsTimeOnce is the writer of a status whose own etcd is
+// stopped: its API server takes the request and says nothing.
+func TestAServerThatHangsCostsTimeOnce(t *testing.T) {
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the context end with the connection
+		<-r.Context().Done()
+	}))
+	defer hangs.Close()
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"kind":"Node","apiVersion":"v1"}`)
+	}))
+	defer answers.Close()
+	s := servers(t, hangs.URL, answers.URL)
+	for i, want := range [][]string{{hangs.URL, answers.URL}, {answers.URL}, {answers.URL}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		var asked []string
+		err := s.Try(ctx, func(ctx context.Context, c *Client) error {
+			asked = append(asked, strings.TrimSuffix(c.set.CoreV1().RESTClient().Get().URL().String(), "/api/v1"))
+			return c.Annotate(ctx, "a", "b", "c")
+		})
+		if left, _ := ctx.Deadline(); err != nil || time.Until(left) < time.Second || !slices.Equal(asked, want) {
+			t.Errorf("attempt %d asked %q with %s left: %v", i, asked, time.Until(left), err)
+		}
+	}
+}
+
+func TestAServerThatFailedIsAskedLastForAWhile(t *testing.T) {
+	s, now := servers(t, "a", "b", "c"), time.Unix(0, 0)
+	is := func(later time.Duration, want ...string) {
+		t.Helper()
+		if got := s.order(now.Add(later)); !slices.Equal(got, want) {
+			t.Errorf("after %s: %q, want %q", later, got, want)
+		}
+	}
+	is(0, "a", "b", "c")
+	s.note("a", false, now)
+	is(0, "b", "c", "a")
+	s.note("b", false, now)
+	is(demoted-time.Second, "c", "a", "b")
+	s.note("b", true, now)
+	is(demoted-time.Second, "b", "c", "a")
+	is(demoted, "a", "b", "c")
 }
 
 func TestTheInfrastructureIsReadWholeOrNotAtAll(t *testing.T) {

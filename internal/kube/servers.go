@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -32,11 +33,15 @@ type Servers struct {
 	mu      sync.Mutex
 	read    time.Time // of the kubeconfig that the clients were made from
 	clients map[string]*Client
+	failed  map[string]time.Time // when an address last did, until it answers
 }
 
 // dialTimeout is how long one address may take to answer: what has none in
 // this time is no neighbour.
 const dialTimeout = 2 * time.Second
+
+// demoted is how long an address that failed is asked after the others.
+const demoted = 10 * time.Second
 
 // keepAlive notices within seconds that nobody holds a connection's other end
 // any more. When a virtual IP has moved, its new holder answers the first
@@ -58,16 +63,22 @@ func impatient(_, _ string, conn syscall.RawConn) error {
 }
 
 // Try does something with the first of the servers that answers. An answer
-// that refuses is an answer: the next server would refuse too.
+// that refuses is an answer: the next server would refuse too. One that has
+// just failed is asked last, and while there are others to ask, none takes more
+// than a quarter of the time that is left: an API server whose etcd is gone does
+// not refuse, it hangs.
 func (s *Servers) Try(ctx context.Context, do func(context.Context, *Client) error) error {
 	var errs []error
-	for _, address := range s.Addresses() {
+	addresses := s.order(time.Now())
+	for i, address := range addresses {
 		client, err := s.client(address)
 		if err != nil {
 			return err
 		}
-		err = do(ctx, client)
-		if err == nil || ctx.Err() != nil || refused(err) {
+		err = s.ask(ctx, client, i+1 == len(addresses), do)
+		answered := err == nil || refused(err)
+		s.note(address, answered, time.Now())
+		if answered || ctx.Err() != nil {
 			return err
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", address, err))
@@ -76,6 +87,50 @@ func (s *Servers) Try(ctx context.Context, do func(context.Context, *Client) err
 		return errors.New("no address of the API is known")
 	}
 	return errors.Join(errs...)
+}
+
+// ask asks one server, the last one for as long as the context lasts.
+func (s *Servers) ask(ctx context.Context, c *Client, last bool, do func(context.Context, *Client) error) error {
+	if end, bounded := ctx.Deadline(); bounded && !last {
+		share := time.Until(end) / 4
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, share, fmt.Errorf("no answer in %s", share.Round(time.Millisecond)))
+		defer cancel()
+	}
+	err := do(ctx, c)
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return err
+}
+
+// order returns the addresses in the order in which they are asked now.
+func (s *Servers) order(now time.Time) []string {
+	out := slices.Clone(s.Addresses())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := func(address string) int {
+		if at, failed := s.failed[address]; failed && now.Sub(at) < demoted {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return late(a) - late(b) })
+	return out
+}
+
+// note remembers whether an address answered.
+func (s *Servers) note(address string, answered bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answered {
+		delete(s.failed, address)
+		return
+	}
+	if s.failed == nil {
+		s.failed = map[string]time.Time{}
+	}
+	s.failed[address] = now
 }
 
 // refused reports whether an error is a server's answer to what was asked, and

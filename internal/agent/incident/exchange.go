@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -42,11 +41,7 @@ func accessOf(s *site.Site) access {
 		return []string{"https://" + site.HostPort("127.0.0.1", site.APIPort), "https://" + site.HostPort(s.APIHost(), site.APIPort)}
 	}}
 	return func(ctx context.Context, do func(context.Context, api) error) error {
-		return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, patience/2, fmt.Errorf("no answer in %s", patience/2))
-			defer cancel()
-			return do(ctx, c)
-		})
+		return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return do(ctx, c) })
 	}
 }
 

@@ -38,6 +38,7 @@ type eyes struct {
 	logf func(string, ...any)
 
 	mu         sync.Mutex
+	name       string // of this host
 	membership state.Fact[state.Membership]
 	quorate    time.Time // since when this host has quorum; zero while it has none
 	corosync   state.Fact[decide.Corosync]
@@ -67,7 +68,7 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.corosync, in.Membership = in.Corosync, e.membership
+	e.name, e.corosync, in.Membership = name, in.Corosync, e.membership
 	if !e.quorate.IsZero() {
 		in.QuorateFor = time.Since(e.quorate)
 	}
@@ -175,13 +176,16 @@ func addFolders(w *fsnotify.Watcher, folders []string) (added bool) {
 	return added
 }
 
-// peers are the addresses of the hosts that Corosync's configuration names.
+// peers are the addresses of the other hosts that Corosync's configuration names.
 func (e *eyes) peers() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out []string
 	for _, h := range e.corosync.Value.Nodes {
 		for _, a := range h.Addresses {
+			if h.Name == e.name {
+				break
+			}
 			if _, err := netip.ParseAddr(a); err == nil {
 				out = append(out, a)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"time"
 
@@ -59,20 +58,10 @@ func (c *Collector) publish(ctx context.Context, in decide.Input, r *decide.Repo
 	return err
 }
 
-// quickly asks one server after the other, none for longer than half of the
-// time that there is.
-func (c *Collector) quickly(ctx context.Context, do func(context.Context, api) error) error {
-	return c.api(ctx, func(ctx context.Context, a api) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, patience/2, fmt.Errorf("no answer in %s", patience/2))
-		defer cancel()
-		return do(ctx, a)
-	})
-}
-
 // bring asks one server. That there is no object is no reason to ask another.
 func (c *Collector) bring(ctx context.Context, r *decide.Report) error {
 	missing := false
-	err := c.quickly(ctx, func(ctx context.Context, a api) error {
+	err := c.api(ctx, func(ctx context.Context, a api) error {
 		err := c.write(ctx, a, r)
 		missing = errors.Is(err, errNoObject)
 		if missing {

@@ -48,7 +48,7 @@ func (c *Collector) tell(ctx context.Context, in decide.Input) error {
 }
 
 func (c *Collector) create(ctx context.Context, e *corev1.Event) error {
-	return c.quickly(ctx, func(ctx context.Context, a api) error { return a.CreateEvent(ctx, e) })
+	return c.api(ctx, func(ctx context.Context, a api) error { return a.CreateEvent(ctx, e) })
 }
 
 func event(h decide.Happening, host string) *corev1.Event {
