@@ -135,6 +135,7 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 		seen = decide.Status(in.Patient(before.Status, now.Sub(c.heard)))
 	}
 	r := decide.Report{Host: name, At: now, Published: before.Published, Status: decide.Timed(seen, &before.Status, now)}
+	r.Known = decide.Known(r.Status, before.Known)
 	r.TakeOver, r.Lost = before.Follow(in, now)
 	changed = !decide.Same(r.Status, before.Status) || r.TakeOver != before.TakeOver || r.Lost != before.Lost
 	r.Writes, r.Why = decide.Writes(in, now.Sub(c.pubbed.moved))

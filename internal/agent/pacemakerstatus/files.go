@@ -21,6 +21,7 @@ func (f files) read(host string) decide.Report {
 		var r decide.Report
 		data, err := os.ReadFile(path)
 		if err == nil && json.Unmarshal(data, &r) == nil && r.Host == host {
+			r.Known = r.Status
 			return r
 		}
 	}

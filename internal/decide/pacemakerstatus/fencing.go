@@ -104,6 +104,8 @@ func (v view) agent(node, id string) etcdv1.PacemakerClusterFencingAgentStatus {
 		note(&f.stopped, v.nowhere(node))
 	case !slices.ContainsFunc(on, func(n string) bool { return n != node }):
 		note(&f.inactive, "it runs on its own target alone: whether another host reaches the BMC is not known")
+	case !slices.ContainsFunc(on, func(n string) bool { return v.unseen(n) == "" }):
+		f.unseen = v.unseen(on[0])
 	}
 	return etcdv1.PacemakerClusterFencingAgentStatus{Name: agentName(id), Method: method(id, agent), Conditions: f.conditions()}
 }

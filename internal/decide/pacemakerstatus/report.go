@@ -31,6 +31,9 @@ type Report struct {
 	Lost     time.Time                     `json:"lost,omitzero"`
 	TakeOver TakeOver                      `json:"takeOver,omitzero"`
 	Status   etcdv1.PacemakerClusterStatus `json:"status"`
+	// Known is what was known last of each condition (Known). An agent that
+	// starts goes on with Status.
+	Known etcdv1.PacemakerClusterStatus `json:"-"`
 }
 
 // MarshalJSON writes the status as the API gets it.

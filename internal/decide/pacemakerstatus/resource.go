@@ -28,12 +28,14 @@ var (
 // for each what is wrong, empty for nothing.
 type facts struct {
 	service, unmanaged, disabled, failed, inactive, stopped, blocked string
+	// unseen says why nobody knows whether it runs, where nobody does.
+	unseen string
 }
 
 func (f facts) conditions() []metav1.Condition {
 	list := []metav1.Condition{
 		said(resourceService, f.service), said(resourceManaged, f.unmanaged), said(resourceEnabled, f.disabled),
-		said(resourceOperational, f.failed), said(resourceActive, f.inactive), said(resourceStarted, f.stopped),
+		said(resourceOperational, f.failed), f.runs(resourceActive, f.inactive), f.runs(resourceStarted, f.stopped),
 		said(resourceSchedulable, f.blocked),
 	}
 	return slices.Insert(list, 0, resourceHealthy.all(list))
@@ -44,6 +46,14 @@ func said(m meaning, wrong string) metav1.Condition {
 		return m.is(true)
 	}
 	return m.is(false, wrong)
+}
+
+// runs is said of a condition that only what runs can have.
+func (f facts) runs(m meaning, wrong string) metav1.Condition {
+	if wrong == "" && f.unseen != "" {
+		return m.unknown(f.unseen)
+	}
+	return said(m, wrong)
 }
 
 // nothing are the conditions of what nobody reports on.
@@ -86,7 +96,7 @@ func (v view) resource(node string, t tracked) etcdv1.PacemakerClusterResourceSt
 
 // running are the facts of instances that are on a node; of several, the worst.
 func (v view) running(node string, instances []Resource) facts {
-	var f facts
+	f := facts{unseen: v.unseen(node)}
 	for _, r := range instances {
 		v.settled(&f, node, r)
 		if r.Failed {
@@ -103,6 +113,16 @@ func (v view) running(node string, instances []Resource) facts {
 		}
 	}
 	return f
+}
+
+// unseen says of a host that is lost and not proven off why nobody knows what
+// runs there. Pacemaker goes on with what it knew last.
+func (v view) unseen(node string) string {
+	n := v.node(node).Value
+	if !n.Unclean || n.Online {
+		return ""
+	}
+	return node + " is lost and not proven off"
 }
 
 // settled are the facts that a person's or Pacemaker's settings make.

@@ -230,7 +230,8 @@ func (v view) nodeStatus(name string, addresses []etcdv1.PacemakerNodeAddress) e
 	conditions = append(conditions, v.fencing(name, all)...)
 	var sick []string
 	for _, r := range out.Resources {
-		if c := find(r.Conditions, etcdv1.ResourceHealthyConditionType); c.Status != metav1.ConditionTrue {
+		c := find(r.Conditions, etcdv1.ResourceHealthyConditionType)
+		if c.Status != metav1.ConditionTrue && v.unseen(name) == "" { // else the node's own say enough
 			sick = append(sick, fmt.Sprintf("%s is unhealthy: %s", r.Name, c.Message))
 		}
 	}

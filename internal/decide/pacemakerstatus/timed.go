@@ -39,17 +39,34 @@ func Timed(s etcdv1.PacemakerClusterStatus, before *etcdv1.PacemakerClusterStatu
 // so 1 to 3 s before the other one's etcd knows it.
 const oneChange = 5 * time.Second
 
+// Known is what is known last of each condition, with the time since when: a
+// status in which a condition is Unknown leaves the one before as it was. Both
+// are timed.
+func Known(s, before etcdv1.PacemakerClusterStatus) etcdv1.PacemakerClusterStatus {
+	out := *s.DeepCopy()
+	eachList(&out, &before, func(list, old []metav1.Condition) {
+		for i := range list {
+			c := find(old, list[i].Type)
+			if c.Type != "" && (list[i].Status == metav1.ConditionUnknown || list[i].Status == c.Status) {
+				list[i] = c
+			}
+		}
+	})
+	return out
+}
+
 // Merged is what to write where the API has another status than this host
 // thought: of a condition that is the same in both the API's time counts,
 // unless this host saw it change after the API was last written, and that is not
-// the change that the API has.
-func Merged(own, api etcdv1.PacemakerClusterStatus, now time.Time) etcdv1.PacemakerClusterStatus {
+// the change that the API has. That nothing was known for a while, as while a
+// host boots, is no change: known is what this host knew last (Known).
+func Merged(own, known, api etcdv1.PacemakerClusterStatus, now time.Time) etcdv1.PacemakerClusterStatus {
 	out := Timed(own, &api, now)
-	eachList(&out, &own, func(list, seen []metav1.Condition) {
+	eachList(&out, &known, func(list, seen []metav1.Condition) {
 		for i := range list {
 			c := find(seen, list[i].Type)
 			later := c.LastTransitionTime.Sub(list[i].LastTransitionTime.Time)
-			if c.LastTransitionTime.After(api.LastUpdated.Time) && (later <= 0 || later > oneChange) {
+			if c.Status == list[i].Status && c.LastTransitionTime.After(api.LastUpdated.Time) && (later <= 0 || later > oneChange) {
 				list[i].LastTransitionTime = c.LastTransitionTime
 			}
 		}

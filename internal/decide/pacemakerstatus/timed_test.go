@@ -51,21 +51,53 @@ func TestTheAPIsTimesCountUnlessItMissedAChange(t *testing.T) {
 	api := Timed(good, nil, noon)
 	// This host began to look later and saw no change.
 	own := Timed(good, nil, noon.Add(-time.Minute))
-	if at := online(Merged(own, api, noon.Add(time.Minute))).LastTransitionTime; !at.Time.Equal(noon) {
+	if at := online(Merged(own, own, api, noon.Add(time.Minute))).LastTransitionTime; !at.Time.Equal(noon) {
 		t.Errorf("the API's: %v", at)
 	}
 	// While the API was away the host was lost and came back.
 	lost := Timed(bad, &api, noon.Add(time.Minute))
 	back := Timed(good, &lost, noon.Add(2*time.Minute))
-	if at := online(Merged(back, api, noon.Add(3*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(2 * time.Minute)) {
+	if at := online(Merged(back, back, api, noon.Add(3*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(2 * time.Minute)) {
 		t.Errorf("what the API missed: %v", at)
 	}
 	// The other host saw and told the same change a moment before this one did:
 	// that is one event, not two.
 	told := Timed(bad, &api, noon.Add(time.Minute))
 	seen := Timed(bad, &api, noon.Add(time.Minute+3*time.Second))
-	if at := online(Merged(seen, told, noon.Add(2*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(time.Minute)) {
+	if at := online(Merged(seen, seen, told, noon.Add(2*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(time.Minute)) {
 		t.Errorf("one change that two hosts saw: %v", at)
+	}
+}
+
+// TestThatNothingWasKnownIsNoChange is a cold boot of both hosts: Pacemaker does
+// not answer at first, and people were told of some 25 conditions that were as
+// they had been.
+func TestThatNothingWasKnownIsNoChange(t *testing.T) {
+	good, bad, blind := Status(input(t, "healthy")), Status(input(t, "lost-fenced")), input(t, "healthy")
+	blind.Cluster.Known = false
+	api := Timed(good, nil, noon)
+	at := func(steps ...etcdv1.PacemakerClusterStatus) time.Duration {
+		own, known := api, api
+		for i, s := range steps {
+			own = Timed(s, &own, noon.Add(time.Duration(i+1)*time.Minute))
+			known = Known(own, known)
+		}
+		return online(Merged(own, known, api, noon.Add(time.Hour))).LastTransitionTime.Sub(noon)
+	}
+	for _, c := range []struct {
+		name  string
+		steps []etcdv1.PacemakerClusterStatus
+		want  time.Duration
+	}{
+		{"as before", []etcdv1.PacemakerClusterStatus{Status(blind), good}, 0},
+		{"lost before", []etcdv1.PacemakerClusterStatus{bad, Status(blind), good}, 3 * time.Minute},
+		{"lost meanwhile", []etcdv1.PacemakerClusterStatus{Status(blind), bad, good}, 3 * time.Minute},
+		{"not there any more", []etcdv1.PacemakerClusterStatus{Status(blind), bad}, 2 * time.Minute},
+		{"not known now", []etcdv1.PacemakerClusterStatus{Status(blind)}, time.Hour},
+	} {
+		if got := at(c.steps...); got != c.want {
+			t.Errorf("%s: since %s, want %s", c.name, got, c.want)
+		}
 	}
 }
 
