@@ -55,18 +55,23 @@ func (tr *trial) handedOver(leaver string) {
 	tr.fenced(0)
 }
 
+// maintenance is how long a host stays in standby: long enough for every alert.
+const maintenance = 30 * time.Second
+
 func TestStandby(t *testing.T) {
 	scenario(t, "standby of the leader", 2, func(tr *trial) {
 		host := tr.leads
 		tr.survivor = tr.other(host)
 		tr.now()
 		tr.on(host, "pcs node standby "+host)
-		tr.eventually(2*time.Minute, "etcd of "+host+" has ended", func() error {
+		stands := func() error {
 			if list := tr.processes(host, "etcd"); len(list) > 0 {
 				return fmt.Errorf("it runs: %v", list)
 			}
 			return tr.recordIs(tr.Context(), tr.survivor, state.EtcdSole)
-		})
+		}
+		tr.eventually(2*time.Minute, "etcd of "+host+" has ended", stands)
+		tr.stays(maintenance, host+" in standby", stands)
 		tr.ended = time.Now()
 		tr.on(host, "pcs node unstandby "+host)
 		tr.healthyAgain()

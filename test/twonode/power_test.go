@@ -218,6 +218,7 @@ func (tr *trial) degrade() (survivor, lost string) {
 	})
 	tr.cut(lost)
 	tr.eventually(time.Minute, survivor+" is sole", func() error { return tr.recordIs(tr.Context(), survivor, state.EtcdSole) })
+	tr.toldOfTheLoss()
 	tr.cut(survivor)
 	tr.rebooted = true
 	tr.ended = time.Now()

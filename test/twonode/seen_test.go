@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -86,6 +87,32 @@ func (tr *trial) settled() error {
 		return errors.New(strings.Join(wrong, ", "))
 	}
 	return nil
+}
+
+// toldOfTheLoss waits, where people are watched, until they know of the first
+// failure and every alert of it could be raised: how much of it is told before a
+// second failure a moment later is chance.
+func (tr *trial) toldOfTheLoss() {
+	tr.Helper()
+	if tr.seen == nil {
+		return
+	}
+	var was map[string]string
+	var since time.Time
+	tr.eventually(2*time.Minute, "people are told of the loss, and of nothing more", func() error {
+		is := tr.seen.api.Current().Values
+		if !maps.Equal(is, was) {
+			was, since = is, time.Now()
+		}
+		judgement := tr.seen.api.Judgement()
+		if is["cluster: Redundant"] != "False PeerLost" || !strings.HasPrefix(judgement, "True ") {
+			return fmt.Errorf("redundancy is %s, and etcd is judged %s", is["cluster: Redundant"], judgement)
+		}
+		if rest := time.Since(since); rest < 2*settleFor {
+			return fmt.Errorf("nothing has changed for %s", rest)
+		}
+		return nil
+	})
 }
 
 // blind ends what watches.

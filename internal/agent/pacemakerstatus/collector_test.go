@@ -34,6 +34,7 @@ type fakeAPI struct {
 	nodes   []corev1.Node
 	counted int
 	down    error
+	mute    bool // the answer to the next write is lost
 }
 
 type asHost struct {
@@ -76,6 +77,10 @@ func (a asHost) WritePacemakerStatus(_ context.Context, version string, status j
 		what = " status"
 	}
 	a.writes = append(a.writes, a.host+what)
+	if a.mute {
+		a.mute = false
+		return "", errors.New("no answer in time")
+	}
 	return a.object.ResourceVersion, nil
 }
 
@@ -298,6 +303,43 @@ func TestWhatHappenedWhileTheAPIWasAwayKeepsItsTime(t *testing.T) {
 			t.Errorf("lost at %s, told as %s", lost, at)
 		}
 		c.stop["cp-1"]()
+	})
+}
+
+// TestWhatIsOverWhenTheAPIIsBackIsTold is a loss and a return that the API has
+// missed, and an API server that starts: it takes the first write and its answer
+// comes too late. What is as before, since another time, was not written.
+func TestWhatIsOverWhenTheAPIIsBackIsTold(t *testing.T) {
+	inTime(t, func(t *testing.T, c *cluster, dir string) {
+		c.start("cp-1", dir)
+		time.Sleep(2 * time.Minute)
+		c.api.mu.Lock()
+		c.api.down, c.api.events = errors.New("connection refused"), map[string]int{}
+		c.api.mu.Unlock()
+		c.see("lost-fenced", "cp-1")
+		time.Sleep(time.Minute)
+		c.see("healthy", "cp-1", "cp-2")
+		back := time.Now()
+		time.Sleep(time.Minute)
+		c.api.mu.Lock()
+		c.api.down, c.api.mute = nil, true
+		c.api.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		at := c.online("cp-2").LastTransitionTime
+		if at.Sub(back) > 2*time.Second || at.Before(&metav1.Time{Time: back.Add(-time.Second)}) {
+			t.Errorf("back at %s, in the API since %s", back, at)
+		}
+		c.stop["cp-1"]()
+		synctest.Wait()
+		told := 0
+		for name, n := range c.api.events {
+			if strings.HasPrefix(name, "PacemakerNodeOnline ") {
+				told += n
+			}
+		}
+		if told != 1 {
+			t.Errorf("told %d times that it is back: %v", told, c.api.events)
+		}
 	})
 }
 

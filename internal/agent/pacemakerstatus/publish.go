@@ -83,7 +83,7 @@ func (c *Collector) write(ctx context.Context, a api, r *decide.Report) error {
 	}
 	old, now := c.pubbed.object.Status, c.Now()
 	merged := decide.Merged(r.Status, r.Known, old, now)
-	same := decide.Same(merged, old)
+	same := decide.SameSince(merged, old)
 	if same && now.Sub(c.pubbed.wrote) < resync-apart {
 		r.Status = merged
 		return nil

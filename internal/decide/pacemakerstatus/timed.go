@@ -119,15 +119,22 @@ func nodeNamed(s *etcdv1.PacemakerClusterStatus, name string) etcdv1.PacemakerCl
 
 // Same reports whether two statuses say the same, whenever they say it.
 func Same(a, b etcdv1.PacemakerClusterStatus) bool {
-	return string(timeless(a)) == string(timeless(b))
+	return string(plain(a, false)) == string(plain(b, false))
 }
 
-func timeless(s etcdv1.PacemakerClusterStatus) []byte {
+// SameSince reports whether two statuses say the same, and since when.
+func SameSince(a, b etcdv1.PacemakerClusterStatus) bool {
+	return string(plain(a, true)) == string(plain(b, true))
+}
+
+func plain(s etcdv1.PacemakerClusterStatus, times bool) []byte {
 	s = *s.DeepCopy()
 	s.LastUpdated = metav1.Time{}
 	eachList(&s, &etcdv1.PacemakerClusterStatus{}, func(list, _ []metav1.Condition) {
 		for i := range list {
-			list[i].LastTransitionTime = metav1.Time{}
+			if !times {
+				list[i].LastTransitionTime = metav1.Time{}
+			}
 		}
 		slices.SortFunc(list, func(a, b metav1.Condition) int { return compare(a.Type, b.Type) })
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/holdfast/holdfast/internal/render/coredns"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 func TestHardCase29_B48_WithoutUpstreamsTheClusterIsServedAndTheRestFailsAtOnce(t *testing.T) {
@@ -19,7 +19,7 @@ func TestHardCase29_B48_WithoutUpstreamsTheClusterIsServedAndTheRestFailsAtOnce(
 	s.want(own4, "api.demo.example.com.", dns.TypeA, "10.9.0.5")
 	start := time.Now()
 	s.want(own4, "www.example.org.", dns.TypeA, "SERVFAIL")
-	if took := time.Since(start); took > pace.Allowed(100*time.Millisecond) {
+	if took := time.Since(start); took > promise.Allowed(100*time.Millisecond) {
 		t.Errorf("the failure took %s", took)
 	}
 	s.lives()
@@ -86,7 +86,7 @@ func TestHardCase29_ASilentUpstreamCostsASecondAndIsThenPassedOverAndComesBack(t
 	for i, took := 0, time.Hour; took > 500*time.Millisecond; i++ {
 		start := time.Now()
 		s.want(own4, fmt.Sprintf("a%d.example.org.", i), dns.TypeA, "198.51.100.2")
-		if took = time.Since(start); took > pace.Allowed(1500*time.Millisecond) || i > 5 {
+		if took = time.Since(start); took > promise.Allowed(1500*time.Millisecond) || i > 5 {
 			t.Fatalf("question %d took %s", i, took)
 		}
 		t.Logf("question %d took %s", i, took)
@@ -98,7 +98,7 @@ func TestHardCase29_ASilentUpstreamCostsASecondAndIsThenPassedOverAndComesBack(t
 			t.Logf("the first was asked again after %s", time.Since(start))
 			break
 		}
-		if time.Since(start) > pace.Allowed(5*time.Second) {
+		if time.Since(start) > promise.Allowed(5*time.Second) {
 			t.Fatal("the first was not asked again within 5 s")
 		}
 		time.Sleep(20 * time.Millisecond)

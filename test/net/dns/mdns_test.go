@@ -14,7 +14,7 @@ import (
 	piece "github.com/holdfast/holdfast/internal/agent/network/mdns"
 	"github.com/holdfast/holdfast/internal/mdns"
 	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // alone is what a host sees while there is no API: nobody but itself.
@@ -315,7 +315,7 @@ func TestHardCase35_WhoSaysNoMoreIsForgottenWhenItsTimeIsOver(t *testing.T) {
 	start := time.Now()
 	s.until(time.Second, own4, peer, dns.TypeA, "10.9.0.21")
 	s.until(3*time.Second, own4, peer, dns.TypeA, "SERVFAIL")
-	if lived := time.Since(start); lived < 1900*time.Millisecond || lived > pace.Allowed(2500*time.Millisecond) {
+	if lived := time.Since(start); lived < 1900*time.Millisecond || lived > promise.Allowed(2500*time.Millisecond) {
 		t.Errorf("it was known for %s, and said 2 s", lived)
 	}
 }

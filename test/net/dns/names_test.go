@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 func (s *server) signalReload() error {
@@ -129,7 +129,7 @@ func TestChangedUpstreamsAreAskedWithinASecondAndNoAnswerIsLost(t *testing.T) {
 			if err == nil && addresses(m) == want {
 				break
 			}
-			if time.Since(start) > pace.Allowed(time.Second) {
+			if time.Since(start) > promise.Allowed(time.Second) {
 				t.Fatalf("change %d: not asked within a second", i)
 			}
 			time.Sleep(2 * time.Millisecond)

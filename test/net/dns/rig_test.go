@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // site is a link with hosts on it, each a network namespace.
@@ -278,7 +278,7 @@ func (s *server) want(at netip.Addr, name string, qtype uint16, want string) {
 func (s *server) until(limit time.Duration, at netip.Addr, name string, qtype uint16, want string) time.Duration {
 	s.t.Helper()
 	start, got := time.Now(), ""
-	for time.Since(start) < pace.Allowed(limit) {
+	for time.Since(start) < promise.Allowed(limit) {
 		if m, err := s.ask(at, name, qtype); err != nil {
 			got = err.Error()
 		} else if got = addresses(m); got == want {
@@ -293,7 +293,7 @@ func (s *server) until(limit time.Duration, at netip.Addr, name string, qtype ui
 func eventually(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	for start := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > pace.Allowed(limit) {
+		if time.Since(start) > promise.Allowed(limit) {
 			t.Fatalf("not within %s: %s", limit, what)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/render/haproxy"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // ip runs the tool in the host's namespace.
@@ -63,7 +63,7 @@ func TestHardCase14_PeersAndBackendsFollowAClusterThatGrowsAndShrinks(t *testing
 			return slices.Equal(h.peers(), want) && !slices.ContainsFunc(want, func(p string) bool { return !strings.Contains(conf, p+":6443") })
 		})
 		t.Logf("%s: %s", what, took)
-		if took > pace.Allowed(2*time.Second) {
+		if took > promise.Allowed(2*time.Second) {
 			t.Errorf("%s: %s, more than 2 s and what a busy machine takes", what, took)
 		}
 	}
@@ -98,7 +98,7 @@ func TestHardCase15_TheInterfaceMovesToABridge(t *testing.T) {
 		return strings.Contains(conf, "interface "+bridge+"\n") && !strings.Contains(conf, "interface eth0\n")
 	})
 	t.Logf("the configuration follows %s after the move", took)
-	if took > pace.Allowed(2*time.Second) {
+	if took > promise.Allowed(2*time.Second) {
 		t.Error("more than 2 s and what a busy machine takes")
 	}
 }
@@ -170,7 +170,7 @@ func TestHardCase09_AConnectionThatLeadsNowhereIsGivenUp(t *testing.T) {
 	}
 	took := h.until("the watch is given up", func() bool { return strings.Contains(h.log.String(), "no server answers as it should") })
 	t.Logf("given up after %s", took)
-	if took > pace.Allowed(15*time.Second) { // all addresses were tried by then, two seconds each
+	if took > promise.Allowed(15*time.Second) { // all addresses were tried by then, two seconds each
 		t.Error("more than 15 s")
 	}
 }

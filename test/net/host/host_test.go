@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // idle is how long the agent is watched while nothing happens.
@@ -60,7 +60,7 @@ func TestHardCase38_500NodesAreOneWatchAndNoList(t *testing.T) {
 	a.remove("late")
 	gone := h.until("it is gone from the zone", func() bool { return !strings.Contains(h.file(coredns.ZonePath), "late") })
 	t.Logf("its new address after %s, its end after %s", took, gone)
-	if took > pace.Allowed(time.Second) || gone > pace.Allowed(time.Second) {
+	if took > promise.Allowed(time.Second) || gone > promise.Allowed(time.Second) {
 		t.Error("more than a second and what a busy machine takes")
 	}
 }

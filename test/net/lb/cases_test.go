@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // balanced has a client ask until both of two servers have answered.
@@ -58,7 +58,7 @@ func TestHardCase03_HaproxyKilledOrHungLosesItsTrafficAndComesBack(t *testing.T)
 		return err == nil && who == "cp-1"
 	})
 	t.Log("killed:", l.loss(fault))
-	if n := l.loss(fault).lastFailed; n > pace.Allowed(2*time.Second) {
+	if n := l.loss(fault).lastFailed; n > promise.Allowed(2*time.Second) {
 		t.Errorf("clients were disturbed for %v", n)
 	}
 	h.runHaproxy(h.paths.Config, h.paths.Socket)
@@ -170,7 +170,7 @@ func TestHardCase07_AnAPIServerOnItsWayOutKeepsItsWatches(t *testing.T) {
 	s.hosts[1].api.ready.Store(500)
 	within(t, 1500*time.Millisecond, "new connections leave", func() bool { return s.hosts[0].live() == 1 })
 	time.Sleep(4 * time.Second)
-	if last := l.lastTo("cp-2", fault); last > pace.Allowed(1500*time.Millisecond) {
+	if last := l.lastTo("cp-2", fault); last > promise.Allowed(1500*time.Millisecond) {
 		t.Errorf("it was given new connections for %v", last)
 	}
 	if got := l.loss(fault); got.failed > 0 {
@@ -232,7 +232,7 @@ func TestHardCase09_ABackendInABlackHoleIsOutInThreeSeconds(t *testing.T) {
 	t.Log(got)
 	// What was on its way to the dead backend when it was marked down is cut with
 	// it: at most what comes in within the time for connecting.
-	if got.failed > 40 || got.lastFailed > pace.Allowed(3*time.Second) {
+	if got.failed > 40 || got.lastFailed > promise.Allowed(3*time.Second) {
 		t.Error("requests are lost for too long:", got)
 	}
 }

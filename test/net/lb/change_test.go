@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // pid is the process that works.
@@ -203,7 +203,7 @@ func TestHardCase28_SilentAndHalfClosedClientsCostTheAPIServersNothing(t *testin
 	}
 	l.stop()
 	took := time.Since(start)
-	if took > pace.Allowed(15*time.Second) {
+	if took > promise.Allowed(15*time.Second) {
 		t.Errorf("silent clients were kept for %v", took)
 	}
 	if got := l.loss(began); got.failed > 0 {

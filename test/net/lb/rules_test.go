@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // addPod puts a pod on a host: a namespace behind it, whose traffic leaves the
@@ -174,7 +174,7 @@ func TestHardCase21_AFlushIsMendedWithinASecondAndMovesNothing(t *testing.T) {
 			l.stop()
 			got := l.loss(fault)
 			t.Logf("%v; a watch went on: %v", got, !w.ended.Load())
-			if got.lastFailed > pace.Allowed(time.Second) {
+			if got.lastFailed > promise.Allowed(time.Second) {
 				t.Error("requests were lost for too long:", got)
 			}
 		})

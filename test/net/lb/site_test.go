@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/netnstest"
 	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // site is a switch, hosts on it, and a client that is no host.
@@ -201,13 +201,13 @@ func nodes(hosts ...*node) []state.Node {
 // returns how long that took.
 func within(t *testing.T, promised time.Duration, what string, holds func() bool) time.Duration {
 	t.Helper()
-	for start := time.Now(); time.Since(start) < pace.Allowed(promised); time.Sleep(10 * time.Millisecond) {
+	for start := time.Now(); time.Since(start) < promise.Allowed(promised); time.Sleep(10 * time.Millisecond) {
 		if holds() {
 			took := time.Since(start)
 			t.Logf("%s: %v", what, took.Round(time.Millisecond))
 			return took
 		}
 	}
-	t.Fatalf("%s: not within %v", what, pace.Allowed(promised))
+	t.Fatalf("%s: not within %v", what, promise.Allowed(promised))
 	return 0
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/holdfast/holdfast/test/net/pace"
+	"github.com/holdfast/holdfast/test/net/promise"
 )
 
 // settle waits until nothing about VIPs has changed for a second. That a host
@@ -79,8 +79,8 @@ func (r *rig) eventually(what string, promised time.Duration, holds func() bool)
 	r.t.Helper()
 	began := time.Now()
 	for !holds() {
-		if time.Since(began) > pace.Allowed(promised) {
-			r.t.Fatalf("not within %s: %s", pace.Allowed(promised), what)
+		if time.Since(began) > promise.Allowed(promised) {
+			r.t.Fatalf("not within %s: %s", promise.Allowed(promised), what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

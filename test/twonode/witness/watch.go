@@ -95,7 +95,8 @@ func (a *API) Stop() {
 }
 
 // Seen is what the watches brought since a moment: versions by revision, with the
-// last from before it, and the events that were made after it.
+// last from before it, and the events that were made after it of what was after
+// it: an operator that is elected late tells of what came before.
 func (a *API) Seen(since time.Time) (versions []Version, events []corev1.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +111,8 @@ func (a *API) Seen(since time.Time) (versions []Version, events []corev1.Event) 
 		}
 	}
 	for _, e := range a.events {
-		if e.CreationTimestamp.After(since.Add(-time.Second)) {
+		from := since.Add(-time.Second) // the API's times are whole seconds
+		if e.CreationTimestamp.After(from) && e.FirstTimestamp.After(from) {
 			events = append(events, e)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package pace says how long a test of the network waits for what is promised
+// Package promise says how long a test of the network waits for what is promised
 // of a host that has time for its work.
 //
 // The promises themselves (DESIGN §8) are measured, twenty times each, by
@@ -7,7 +7,7 @@
 // test that acted, and not the slower one behind it. Those are far slower: the
 // usual keepalived follows after 3.6 s, the usual haproxy after 13 s, a piece of
 // the agent looks again after 30 s.
-package pace
+package promise
 
 import "time"
 
