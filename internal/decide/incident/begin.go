@@ -107,11 +107,17 @@ func (w *walker) fences(e event) *failing {
 }
 
 // records is a record of etcd that only follows a failure, of which nothing
-// else is known.
+// else is known, or of a lost copy no more than that a host waits for a person.
 func (w *walker) records(e event) *failing {
-	if w.open != nil {
+	f := w.follows(e)
+	if f == nil || w.open != nil && (f.cause != CopyLost || w.open.last().cause != Trouble || len(w.open.lost) > 0) {
 		return nil
 	}
+	return f
+}
+
+// follows is the failure that a record of etcd follows, nil for none.
+func (w *walker) follows(e event) *failing {
 	switch e.State {
 	case state.EtcdTakingOver, state.EtcdSole:
 		f := &failing{by: e.Host, cause: Gone}

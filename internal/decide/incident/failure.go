@@ -292,6 +292,7 @@ func (t *teller) back() {
 	switch cause := t.out.Cause; {
 	case cause == CopyLost: // it was never out of sight
 		t.anew()
+	case cause == Trouble && len(t.out.Hosts) == 0: // nor was any host here
 	case met != nil:
 		t.add(PhaseBack, met, "the two saw each other again")
 	case slices.Contains([]Cause{Rebooted, Started, Trouble}, cause):

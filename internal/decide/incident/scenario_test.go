@@ -249,6 +249,19 @@ var scenarios = []struct{ name, text string }{
 5.2 cp-2 etcd record 4: pair, member c3 (equal.pair: this host holds everything)
 5.3 cp-2 etcd equal.idle: idle (all is as it should be)
 `},
+	{"the disk of etcd on a host is replaced, and it asks for a person first", paired + `
+0 cp-2 etcd equal.no-record: ask-human (this host has no record, or no data, and the peer did not go on alone: the missing disk may have been the survivor's)
+1.25 cp-2 etcd follow.wait: wait (waits with its etcd stopped until the peer has finished its take-over)
+1.26 cp-1 etcd equal.take-over: write-record (the peer cannot act: the take-over is recorded before it begins)
+1.26 cp-1 etcd record 5: taking-over, member a1 (equal.take-over: the peer cannot act: the take-over is recorded before it begins)
+1.9 cp-1 etcd record 6: sole, member a1 (lead.sole: the removal is committed: this host is the only voter)
+2.4 cp-2 etcd record 1: learner, member 0 (follow.give-up: the living cluster does not list this copy)
+4.5 cp-2 etcd record 3: voter, member c3 (follow.promoted: this member was promoted)
+5.6 cp-1 etcd record 7: pair, member a1 (lead.pair: both copies hold everything)
+5.7 cp-1 etcd equal.idle: idle (all is as it should be)
+6.0 cp-2 etcd record 4: pair, member c3 (equal.pair: this host holds everything)
+6.7 cp-2 etcd equal.idle: idle (all is as it should be)
+`},
 	{"a BMC that is mute, and a person", paired + `
 1.8 cp-1 etcd membership: [cp-1], ring 14, quorate true
 1.8 cp-1 etcd gone.unproved: wait (the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off)

@@ -103,6 +103,9 @@ func (w *walker) begin(e event, f *failing) {
 		f.boots[name], f.states[name] = h.boot, h.state
 	}
 	w.open.failures = append(w.open.failures, f)
+	if e.Kind == Decides {
+		w.host(e.Host).fresh = true // it waits until etcd runs, not until it waits for something else
+	}
 	for _, name := range f.hosts {
 		w.open.lost[name] = true
 		w.host(name).action = "" // what it waited for does not count any more
