@@ -109,7 +109,7 @@ func (c *Collector) loop(ctx context.Context, name string) {
 		case isNoAccess(err):
 			next = unready
 		case err != nil:
-			next, pause = pause, min(2*pause, slowly)
+			next, pause = pause, min(2*pause, after) // an API that is back is told within seconds
 		case changed:
 			next, pause = after, retry
 		default:
