@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// apart is from when on a difference between clocks is told, and cause where a
-// time by the clock of a host moved. A busy host that has just booted noted a
-// membership 1.1 s after its peer (lab, 2026-11-21).
+// apart is from when on clocks are not taken for one: what is less may be how
+// late a membership was noted, as 1.1 s by a busy host that had just booted
+// (lab, 2026-11-21), and to correct times by that changes their order.
 const apart = 2 * time.Second
 
 // boot is one boot of one host.
@@ -112,6 +112,9 @@ func (c *clocks) compare(records []Record) {
 	for b, list := range differences {
 		slices.Sort(list)
 		c.ahead[b], c.compared[b.host] = list[len(list)/2], true
+		if c.ahead[b].Abs() < apart {
+			c.ahead[b] = 0
+		}
 	}
 	c.compared[c.reference] = true
 	c.guess()

@@ -1,23 +1,32 @@
 package incident
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
 
 // A host that boots notes a membership when its agent begins to look, which was
-// 1.1 s after it came about in the lab: no clock is ahead for that. One that is
-// a minute ahead is.
+// 1.1 s after it came about in the lab, and as late where it is busy and had
+// noted one before: no clock is ahead for that, and no time is another. One that
+// is a minute ahead is.
 func TestWhatIsNotedLateIsNoDifferenceOfClocks(t *testing.T) {
 	for late, want := range map[string]bool{"28.1": false, "87": true} {
-		text := strings.ReplaceAll(paired+takeOver+comesBack, "25 cp-2 etcd membership: [cp-2], ring 8, quorate false\n", "")
-		text = strings.Replace(text, "27 cp-2 etcd membership: [cp-1 cp-2], ring 18", late+" cp-2 etcd membership: [cp-1 cp-2], ring 18", 1)
-		list := Assemble(scenario(t, text))
-		if len(list) == 0 {
-			t.Fatal("no incident")
-		}
-		if notes := strings.Join(list[0].Notes, "\n"); strings.Contains(notes, "ahead of") != want {
-			t.Errorf("noted at %s: %q", late, notes)
+		const alone = "25 cp-2 etcd membership: [cp-2], ring 8, quorate false\n"
+		for _, before := range []string{alone, ""} {
+			text := strings.ReplaceAll(paired+takeOver+comesBack, alone, before)
+			text = strings.Replace(text, "27 cp-2 etcd membership: [cp-1 cp-2], ring 18", late+" cp-2 etcd membership: [cp-1 cp-2], ring 18", 1)
+			list := Assemble(scenario(t, text))
+			if len(list) == 0 {
+				t.Fatal("no incident")
+			}
+			if notes := strings.Join(list[0].Notes, "\n"); strings.Contains(notes, "ahead of") != want {
+				t.Errorf("noted at %s after %q: %q", late, before, notes)
+			}
+			voter := slices.IndexFunc(list[0].Timeline, func(s Step) bool { return strings.Contains(s.Text, "says voter") })
+			if at := list[0].Timeline[voter].At.Sub(began).Seconds(); at != 30.2 && !want {
+				t.Errorf("noted at %s after %q: a voter at %.1f s, not 30.2", late, before, at)
+			}
 		}
 	}
 }
