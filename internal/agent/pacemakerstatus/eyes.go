@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -176,16 +177,18 @@ func addFolders(w *fsnotify.Watcher, folders []string) (added bool) {
 	return added
 }
 
-// peers are the addresses of the other hosts that Corosync's configuration names.
+// peers are the addresses of the other hosts that Corosync's configuration names,
+// but of one that it has lost: to ask that takes the time that this host's own
+// API server needs.
 func (e *eyes) peers() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out []string
 	for _, h := range e.corosync.Value.Nodes {
+		if h.Name == e.name || e.membership.Known && !slices.Contains(e.membership.Value.Members, h.Name) {
+			continue
+		}
 		for _, a := range h.Addresses {
-			if h.Name == e.name {
-				break
-			}
 			if _, err := netip.ParseAddr(a); err == nil {
 				out = append(out, a)
 			}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // TestPacemakerMayBeInstalledLater looks with the host's own tools: none at
@@ -68,5 +70,27 @@ func TestAFileThatACrashLeftTornIsPassedOver(t *testing.T) {
 	must(t, os.WriteFile(f.kept, []byte("{"), 0o600))
 	if r := f.read("cp-1"); r.Why != "" || r.Host != "cp-1" {
 		t.Errorf("nothing is whole: %+v", r)
+	}
+}
+
+// TestALostHostIsNotAsked is a take-over: this host's API server hangs until
+// etcd goes on, and its peer's addresses answer nothing.
+func TestALostHostIsNotAsked(t *testing.T) {
+	e := &eyes{name: "cp-1", corosync: state.Known(decide.Corosync{Nodes: []decide.Host{
+		{Name: "cp-1", Addresses: []string{"10.0.0.11", "10.1.0.11"}}, {Name: "cp-2", Addresses: []string{"10.0.0.12", "cp-2.example", "10.1.0.12"}},
+	}})}
+	both := []string{"10.0.0.12", "10.1.0.12"}
+	for _, c := range []struct {
+		m    state.Fact[state.Membership]
+		want []string
+	}{
+		{state.Fact[state.Membership]{}, both}, // Corosync does not answer
+		{state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}}), both},
+		{state.Known(state.Membership{Members: []string{"cp-1"}}), nil},
+	} {
+		e.join(c.m)
+		if got := e.peers(); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.m, got, c.want)
+		}
 	}
 }
