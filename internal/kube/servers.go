@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/holdfast/holdfast/internal/decide/order"
 )
 
 // Servers is the API of one cluster at several addresses, any of which may be
@@ -109,13 +111,8 @@ func (s *Servers) order(now time.Time) []string {
 	out := slices.Clone(s.Addresses())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	late := func(address string) int {
-		if at, failed := s.failed[address]; failed && now.Sub(at) < demoted {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(out, func(a, b string) int { return late(a) - late(b) })
+	well := func(address string) bool { return now.Sub(s.failed[address]) >= demoted }
+	slices.SortStableFunc(out, func(a, b string) int { return order.First(well(a), well(b)) })
 	return out
 }
 

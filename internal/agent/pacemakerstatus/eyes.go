@@ -3,10 +3,8 @@ package pacemakerstatus
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -177,24 +175,11 @@ func addFolders(w *fsnotify.Watcher, folders []string) (added bool) {
 	return added
 }
 
-// peers are the addresses of the other hosts that Corosync's configuration names,
-// but of one that it has lost: to ask that takes the time that this host's own
-// API server needs.
+// peers are the addresses of the hosts that may be asked instead of this one.
 func (e *eyes) peers() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var out []string
-	for _, h := range e.corosync.Value.Nodes {
-		if h.Name == e.name || e.membership.Known && !slices.Contains(e.membership.Value.Members, h.Name) {
-			continue
-		}
-		for _, a := range h.Addresses {
-			if _, err := netip.ParseAddr(a); err == nil {
-				out = append(out, a)
-			}
-		}
-	}
-	return out
+	return decide.Input{Host: e.name, Corosync: e.corosync, Membership: e.membership}.Peers()
 }
 
 // accessOf asks this host's own API server first: a connection to another one

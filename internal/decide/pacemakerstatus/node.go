@@ -74,13 +74,12 @@ func (v view) nodeConditions(name string) []metav1.Condition {
 
 // online takes the word of whoever knows of a loss first.
 func (v view) online(n Node) metav1.Condition {
-	m := v.Membership
 	switch {
 	case !n.Online && n.Shutdown:
 		return nodeOnline.is(false, "it was shut down in order")
 	case !n.Online:
 		return nodeOnline.is(false, "Pacemaker does not run there, or cannot be reached")
-	case m.Known && n.Kind == member && !slices.Contains(m.Value.Members, n.Name):
+	case n.Kind == member && !v.there(n.Name):
 		return nodeOnline.is(false, "Corosync has lost it just now")
 	}
 	return nodeOnline.is(true)

@@ -3,6 +3,7 @@ package pacemakerstatus
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -136,19 +137,9 @@ func plain(s etcdv1.PacemakerClusterStatus, times bool) []byte {
 				list[i].LastTransitionTime = metav1.Time{}
 			}
 		}
-		slices.SortFunc(list, func(a, b metav1.Condition) int { return compare(a.Type, b.Type) })
+		slices.SortFunc(list, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	})
 	return JSON(s)
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // wireNode writes the agents of a node even where there are none: the type of

@@ -1,6 +1,7 @@
 package pacemakerstatus
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -52,6 +53,24 @@ func Writes(in Input, silent time.Duration) (bool, string) {
 // there reports whether a host is in the membership, as far as that is known.
 func (in Input) there(name string) bool {
 	return !in.Membership.Known || slices.Contains(in.Membership.Value.Members, name)
+}
+
+// Peers are the addresses of the other hosts that Corosync's configuration names,
+// but of one that it has lost: to ask that takes the time that this host's own
+// API server needs.
+func (in Input) Peers() []string {
+	var out []string
+	for _, h := range in.Corosync.Value.Nodes {
+		if h.Name == in.Host || !in.there(h.Name) {
+			continue
+		}
+		for _, a := range h.Addresses {
+			if _, err := netip.ParseAddr(a); err == nil {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
 }
 
 // Blind reports whether this host cannot know how any host is: it has no quorum,
