@@ -52,6 +52,7 @@ type Collector struct {
 	told    map[string]bool
 	pubbed  publication
 	heard   time.Time // when redundancy was last known
+	retakes time.Time // since when Pacemaker writes down anew what runs; zero while it does not
 	wake    chan struct{}
 	trouble pace.Trouble
 
@@ -126,8 +127,9 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	before := c.Report()
+	before, last := c.seen()
 	now := c.Now()
+	in, recalled := c.recall(in, last, now)
 	seen := decide.Status(in)
 	if decide.Reported(seen.Conditions, decide.Redundant) {
 		c.heard = now
@@ -137,7 +139,7 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 	r := decide.Report{Host: name, At: now, Published: before.Published, Status: decide.Timed(seen, &before.Status, now)}
 	r.Known = decide.Known(r.Status, before.Known)
 	r.TakeOver, r.Lost = before.Follow(in, now)
-	changed = !decide.Same(r.Status, before.Status) || r.TakeOver != before.TakeOver || r.Lost != before.Lost
+	changed = recalled || !decide.Same(r.Status, before.Status) || r.TakeOver != before.TakeOver || r.Lost != before.Lost
 	r.Writes, r.Why = decide.Writes(in, now.Sub(c.pubbed.moved))
 	c.set(r, in)
 	keepErr := c.files.write(r, changed)
@@ -153,6 +155,21 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 		err = keepErr
 	}
 	return changed, err
+}
+
+// recall is the input while Pacemaker writes down anew what runs. The next look
+// is soon: nobody need say that it is done.
+func (c *Collector) recall(in, last decide.Input, now time.Time) (decide.Input, bool) {
+	out, told := in.Recalled(last)
+	switch {
+	case !told:
+		c.retakes = time.Time{}
+	case c.retakes.IsZero():
+		c.retakes = now
+	case now.Sub(c.retakes) >= decide.Retakes:
+		return in, false
+	}
+	return out, told
 }
 
 // Report returns what this host knows now.

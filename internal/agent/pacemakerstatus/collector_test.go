@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -355,6 +356,35 @@ func TestAnObjectThatIsDeletedOrNotThereYetIsWrittenOnceItIsThere(t *testing.T) 
 		time.Sleep(unready + slowly)
 		if c.online("cp-1").Status != metav1.ConditionTrue {
 			t.Error("it is not written")
+		}
+		c.stop["cp-1"]()
+	})
+}
+
+// TestPacemakerThatLooksAnewChangesNothing has all of it said to be stopped for
+// a moment, and then for good.
+func TestPacemakerThatLooksAnewChangesNothing(t *testing.T) {
+	inTime(t, func(t *testing.T, c *cluster, dir string) {
+		torn := c.read("../../../test/corpus/pacemaker/cases/lab-refreshed/cp-1")
+		torn.Cluster.Value.Fences = nil // of which the other state has none
+		c.known["lab-refreshed"] = torn
+		c.start("cp-1", dir)
+		time.Sleep(45 * time.Second)
+		c.api.take()
+		events := len(c.api.events)
+		c.see("lab-refreshed", c.members...)
+		time.Sleep(decide.Retakes - 2*time.Second)
+		c.see("healthy", c.members...)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if writes := c.api.take(); slices.Contains(writes, "cp-1 status") || len(c.api.events) != events {
+			t.Errorf("%v, %v", writes, c.api.events)
+		}
+		c.see("lab-refreshed", c.members...)
+		time.Sleep(decide.Retakes + 2*time.Second)
+		synctest.Wait()
+		if writes := c.api.take(); !slices.Contains(writes, "cp-1 status") {
+			t.Errorf("there is no record for %s, and that is not told: %v", decide.Retakes, writes)
 		}
 		c.stop["cp-1"]()
 	})
