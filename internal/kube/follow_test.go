@@ -211,6 +211,25 @@ func TestTryAsksTheNextServerButTakesARefusal(t *testing.T) {
 	}
 }
 
+// TestAClientDoesNotHoldItselfBack wants no limit on the client's side, with
+// which a status waited 3 s for the events of the one before.
+func TestAClientDoesNotHoldItselfBack(t *testing.T) {
+	s := servers(t, "https://127.0.0.1:1")
+	one, err := s.client(s.Addresses()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(s.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Client{one, other} {
+		if l := c.set.CoreV1().RESTClient().GetRateLimiter(); l != nil {
+			t.Errorf("%v requests a second", l.QPS())
+		}
+	}
+}
+
 // TestAServerThatHangsCostsTimeOnce is the writer of a status whose own etcd is
 // stopped: its API server takes the request and says nothing.
 func TestAServerThatHangsCostsTimeOnce(t *testing.T) {

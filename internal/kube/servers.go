@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/decide/order"
 )
@@ -168,11 +167,10 @@ func (s *Servers) config(address string) (*rest.Config, error) {
 	if _, err := url.Parse(address); err != nil {
 		return nil, fmt.Errorf("address of the API: %w", err)
 	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	cfg, err := access(s.Kubeconfig, address)
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", s.Kubeconfig, err)
+		return nil, err
 	}
-	cfg.Host, cfg.UserAgent = address, fieldManager
 	if !cfg.Insecure {
 		cfg.ServerName = s.Name
 	}

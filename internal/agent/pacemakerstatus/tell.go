@@ -2,7 +2,9 @@ package pacemakerstatus
 
 import (
 	"context"
+	"slices"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
@@ -21,34 +23,53 @@ const (
 // operator tells of changes too: its pod may have been lost with a host.
 func (c *Collector) tell(ctx context.Context, in decide.Input) error {
 	now := c.Now()
-	known := map[string]bool{}
+	var all []*telling
 	for _, e := range clusterhealth.Events(c.pubbed.object, now) {
-		if !c.told[e.Name] {
-			if err := c.create(ctx, e.Object("holdfast-agent", "holdfast.io/agent", in.Host)); err != nil {
-				return err
-			}
-		}
-		c.told[e.Name], known[e.Name] = true, true
+		all = append(all, &telling{key: e.Name, event: e.Object("holdfast-agent", "holdfast.io/agent", in.Host)})
 	}
 	for _, h := range decide.Happenings(in.Cluster.Value) {
-		age := now.Sub(h.At)
-		if age > clusterhealth.Recent || age < -clusterhealth.Recent {
-			continue
+		if age := now.Sub(h.At); age <= clusterhealth.Recent && age >= -clusterhealth.Recent {
+			all = append(all, &telling{key: h.Key, words: h.Text, event: event(h, in.Host)})
 		}
-		if !c.told[h.Key] {
-			if err := c.create(ctx, event(h, in.Host)); err != nil {
-				return err
-			}
-			c.logf("%s", h.Text)
-		}
-		c.told[h.Key], known[h.Key] = true, true
 	}
-	c.told = known // what Pacemaker has forgotten is too old to be told
-	return nil
+	untold := slices.DeleteFunc(slices.Clone(all), func(t *telling) bool { return c.told[t.key] })
+	err := c.create(ctx, untold)
+	for _, t := range untold {
+		if t.made && t.words != "" {
+			c.logf("%s", t.words)
+		}
+	}
+	told := map[string]bool{} // what Pacemaker has forgotten is too old to be told
+	for _, t := range all {
+		told[t.key] = c.told[t.key] || t.made
+	}
+	c.told = told
+	return err
 }
 
-func (c *Collector) create(ctx context.Context, e *corev1.Event) error {
-	return c.api(ctx, func(ctx context.Context, a api) error { return a.CreateEvent(ctx, e) })
+// telling is an event and whether it was made. What is no change of a condition
+// has words for the log.
+type telling struct {
+	key, words string
+	event      *corev1.Event
+	made       bool
+}
+
+// atOnce is how many events are made at a time: a host that is back makes some
+// 25, and the next status waits for them.
+const atOnce = 8
+
+func (c *Collector) create(ctx context.Context, list []*telling) error {
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, t := range list {
+		group.Go(func() error {
+			err := c.api(ctx, func(ctx context.Context, a api) error { return a.CreateEvent(ctx, t.event) })
+			t.made = err == nil
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 func event(h decide.Happening, host string) *corev1.Event {

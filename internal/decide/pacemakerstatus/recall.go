@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Retakes is how long Pacemaker may take to write down anew what runs on a host:
-// 3 s in the lab on a busy machine.
+// Retakes is how long Pacemaker may take to write down anew what runs on a host.
+// In the lab a look every 50 ms sees it once at most; a busy host takes longer.
 const Retakes = 10 * time.Second
 
 // Recalled is the input with what ran at the last look and its operations, where Pacemaker has no

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestThatPacemakerLooksAnewIsNoChange is what the lab showed: for three seconds
-// after a lost host had joined, everything on the survivor was said to be
-// stopped, with sixteen events. "lab-refreshed" was taken between the two steps
-// of a person's refresh, which are the same two.
+// TestThatPacemakerLooksAnewIsNoChange is what the lab showed: when a lost host
+// had joined, everything on the survivor was said to be stopped, with sixteen
+// events. "lab-refreshed" was taken between the two steps of a person's refresh,
+// which are the same two.
 func TestThatPacemakerLooksAnewIsNoChange(t *testing.T) {
 	edit := func(name string, change func(n *Node)) func(now, last *Input) {
 		return func(now, _ *Input) {
