@@ -37,6 +37,7 @@ const (
 	slowly   = 5 * time.Second
 	unready  = 10 * time.Second // there is nothing to write to yet
 	resync   = decide.Heartbeat
+	beats    = resync - apart // a sign of life is in time
 )
 
 // Collector keeps the status. Its metrics may be asked for at any time.
@@ -114,10 +115,21 @@ func (c *Collector) loop(ctx context.Context, name string) {
 		case changed:
 			next, pause = after, retry
 		default:
-			next, pause = resync, retry
+			next, pause = c.due(), retry
 		}
 		next = max(next, apart-c.Now().Sub(began))
 	}
+}
+
+// due is how long it is until the status needs a sign of life, or until this
+// host looks whether another one gives it: that something was looked at
+// meanwhile puts off neither.
+func (c *Collector) due() time.Duration {
+	last, every := c.pubbed.read, resync
+	if c.Report().Writes {
+		last, every = c.pubbed.wrote, beats
+	}
+	return min(every-c.Now().Sub(last), resync)
 }
 
 // step looks once, keeps what it saw, and writes it where that is this host's
@@ -140,7 +152,7 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 	r.Known = decide.Known(r.Status, before.Known)
 	r.TakeOver, r.Lost = before.Follow(in, now)
 	changed = recalled || !decide.Same(r.Status, before.Status) || r.TakeOver != before.TakeOver || r.Lost != before.Lost
-	r.Writes, r.Why = decide.Writes(in, now.Sub(c.pubbed.moved))
+	r.Writes, r.Why = decide.Writes(in, c.silent())
 	c.set(r, in)
 	keepErr := c.files.write(r, changed)
 	err = c.publish(ctx, in, &r)

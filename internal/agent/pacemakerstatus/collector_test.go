@@ -235,6 +235,51 @@ func TestTwoCollectorsDoNotFightAndWriteOnlySignsOfLife(t *testing.T) {
 	})
 }
 
+// TestASignOfLifeComesInTimeHoweverOftenTheClusterIsLookedAt is what the lab
+// showed where Pacemaker checks itself every minute: each look put off the next
+// one by 30 s, so that signs of life, and the looks at them, came up to a minute
+// apart, and the other host took the one that writes for dead.
+func TestASignOfLifeComesInTimeHoweverOftenTheClusterIsLookedAt(t *testing.T) {
+	for _, every := range []time.Duration{5 * time.Second, 19 * time.Second, 29 * time.Second, 45 * time.Second, time.Minute} {
+		inTime(t, func(t *testing.T, c *cluster, dir string) {
+			c.start("cp-1", dir)
+			time.Sleep(every / 2)
+			c.start("cp-2", dir)
+			for began := time.Now(); time.Since(began) < 20*time.Minute; time.Sleep(every) {
+				c.see("healthy", c.members...)
+			}
+			synctest.Wait()
+			writes := c.api.take()
+			if slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, "cp-2") }) || len(writes) < 40 || len(writes) > 45 {
+				t.Errorf("looked at every %s: %d: %v", every, len(writes), writes)
+			}
+			c.stop["cp-1"]()
+			c.stop["cp-2"]()
+		})
+	}
+}
+
+// TestAnObjectThatNobodyHasWrittenIsTheWriters has both find it empty.
+func TestAnObjectThatNobodyHasWrittenIsTheWriters(t *testing.T) {
+	inTime(t, func(t *testing.T, c *cluster, dir string) {
+		c.api.object = nil
+		c.start("cp-2", dir)
+		time.Sleep(5 * time.Minute)
+		c.api.mu.Lock()
+		c.api.object = newAPI().object
+		c.api.mu.Unlock()
+		time.Sleep(unready + time.Second)
+		c.start("cp-1", dir)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if writes := c.api.take(); len(writes) == 0 || slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, "cp-2") }) {
+			t.Errorf("%v", writes)
+		}
+		c.stop["cp-1"]()
+		c.stop["cp-2"]()
+	})
+}
+
 func TestAChangeIsInTheAPIWithinASecond(t *testing.T) {
 	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		c.start("cp-1", dir)

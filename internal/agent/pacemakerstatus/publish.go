@@ -41,13 +41,13 @@ func (c *Collector) publish(ctx context.Context, in decide.Input, r *decide.Repo
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no API server answers in time"))
 	defer cancel()
-	if !r.Writes {
+	if mine, _ := decide.Writes(in, 0); !mine { // somebody may have written since
 		c.pubbed.object = nil
 	}
-	err := c.bring(ctx, r)
+	err := c.bring(ctx, in, r)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		c.pubbed.object = nil
-		err = c.bring(ctx, r)
+		err = c.bring(ctx, in, r)
 	}
 	if err == nil && r.Writes {
 		err = c.tell(ctx, in)
@@ -59,10 +59,10 @@ func (c *Collector) publish(ctx context.Context, in decide.Input, r *decide.Repo
 }
 
 // bring asks one server. That there is no object is no reason to ask another.
-func (c *Collector) bring(ctx context.Context, r *decide.Report) error {
+func (c *Collector) bring(ctx context.Context, in decide.Input, r *decide.Report) error {
 	missing := false
 	err := c.api(ctx, func(ctx context.Context, a api) error {
-		err := c.write(ctx, a, r)
+		err := c.write(ctx, a, in, r)
 		missing = errors.Is(err, errNoObject)
 		if missing {
 			return nil
@@ -77,14 +77,17 @@ func (c *Collector) bring(ctx context.Context, r *decide.Report) error {
 
 // write brings the object to what this host sees. Nothing is written while
 // nothing changes, but for a sign of life.
-func (c *Collector) write(ctx context.Context, a api, r *decide.Report) error {
-	if err := c.read(ctx, a); err != nil || !r.Writes {
+func (c *Collector) write(ctx context.Context, a api, in decide.Input, r *decide.Report) error {
+	if err := c.read(ctx, a); err != nil {
 		return err
+	}
+	if r.Writes, r.Why = decide.Writes(in, c.silent()); !r.Writes {
+		return nil
 	}
 	old, now := c.pubbed.object.Status, c.Now()
 	merged := decide.Merged(r.Status, r.Known, old, now)
 	same := decide.SameSince(merged, old)
-	if same && now.Sub(c.pubbed.wrote) < resync-apart {
+	if same && now.Sub(c.pubbed.wrote) < beats {
 		r.Status = merged
 		return nil
 	}
@@ -123,17 +126,20 @@ func (c *Collector) read(ctx context.Context, a api) error {
 	if o == nil {
 		return errNoObject
 	}
-	first := c.pubbed.read.IsZero()
+	first, at := c.pubbed.read.IsZero(), o.Status.LastUpdated.Time
 	c.pubbed.read = c.Now()
-	if at := o.Status.LastUpdated.Time; !at.Equal(c.pubbed.at) {
+	switch {
+	case first: // how old it is, as far as clocks agree; whoever writes has until the next look
+		c.pubbed.at, c.pubbed.moved = at, later(at, c.Now().Add(resync-decide.Silence))
+	case !at.Equal(c.pubbed.at):
 		c.pubbed.at, c.pubbed.moved = at, c.Now()
-		if first { // how old it is, as far as clocks agree
-			c.pubbed.moved = later(at, c.Now().Add(-decide.Silence))
-		}
 	}
 	c.pubbed.object = o
 	return nil
 }
+
+// silent is how long nobody else has written, as far as this host has looked.
+func (c *Collector) silent() time.Duration { return c.Now().Sub(c.pubbed.moved) }
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
