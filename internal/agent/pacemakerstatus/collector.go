@@ -105,14 +105,14 @@ func (c *Collector) loop(ctx context.Context, name string) {
 	pause := retry
 	for next := time.Duration(0); pace.Wait(ctx, c.wake, next, debounce); {
 		began := c.Now()
-		changed, err := c.step(ctx, name)
+		more, err := c.step(ctx, name)
 		c.complain(err)
 		switch {
 		case isNoAccess(err):
 			next = unready
 		case err != nil:
 			next, pause = pause, min(2*pause, after) // an API that is back is told within seconds
-		case changed:
+		case more:
 			next, pause = after, retry
 		default:
 			next, pause = c.due(), retry
@@ -133,8 +133,9 @@ func (c *Collector) due() time.Duration {
 }
 
 // step looks once, keeps what it saw, and writes it where that is this host's
-// turn. changed is whether anything is different.
-func (c *Collector) step(ctx context.Context, name string) (changed bool, err error) {
+// turn. more is whether the next look is to be soon: something is different, or
+// not known again yet.
+func (c *Collector) step(ctx context.Context, name string) (more bool, err error) {
 	in := c.look(ctx, name)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -151,7 +152,7 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 	r := decide.Report{Host: name, At: now, Published: before.Published, Status: decide.Timed(seen, &before.Status, now)}
 	r.Known = decide.Known(r.Status, before.Known)
 	r.TakeOver, r.Lost = before.Follow(in, now)
-	changed = recalled || !decide.Same(r.Status, before.Status) || r.TakeOver != before.TakeOver || r.Lost != before.Lost
+	changed := !decide.Same(r.Status, before.Status) || r.TakeOver != before.TakeOver || r.Lost != before.Lost
 	r.Writes, r.Why = decide.Writes(in, c.silent())
 	c.set(r, in)
 	keepErr := c.files.write(r, changed)
@@ -166,7 +167,7 @@ func (c *Collector) step(ctx context.Context, name string) (changed bool, err er
 	if err == nil {
 		err = keepErr
 	}
-	return changed, err
+	return changed || recalled, err
 }
 
 // recall is the input while Pacemaker writes down anew what runs. The next look

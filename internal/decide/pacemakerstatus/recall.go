@@ -9,13 +9,13 @@ import (
 // In the lab a look every 50 ms sees it once at most; a busy host takes longer.
 const Retakes = 10 * time.Second
 
-// Recalled is the input with what ran at the last look and its operations, where Pacemaker has no
-// record of it any more and its host has stayed; told is whether there is any.
-// That nothing is recorded is not that nothing runs: what was stopped has the
-// record of that. Where another host joins (Pacemaker before 2.1.7), and where a
-// person has everything looked at anew, the record of what runs is deleted and
-// then written again, and whoever looks between the two is told that all of it
-// is stopped (ClusterLabs/pacemaker pull request 3127).
+// Recalled is the input with what ran at the last look, and its operations, where
+// Pacemaker has no record of it any more and its host has stayed; told is whether
+// there is any. That nothing is recorded is not that nothing runs: what was
+// stopped has the record of that. Where another host joins (Pacemaker before
+// 2.1.7), and where a person has everything looked at anew, the record of what
+// runs is deleted and then written again, and whoever looks between the two is
+// told that all of it is stopped (ClusterLabs/pacemaker pull request 3127).
 func (in Input) Recalled(last Input) (out Input, told bool) {
 	now, was := in.Cluster.Value, last.Cluster.Value
 	resources, operations := slices.Clone(now.Resources), slices.Clone(now.Operations)
