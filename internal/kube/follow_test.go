@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,6 +256,47 @@ func TestAServerThatHangsCostsTimeOnce(t *testing.T) {
 		if left, _ := ctx.Deadline(); err != nil || time.Until(left) < time.Second || !slices.Equal(asked, want) {
 			t.Errorf("attempt %d asked %q with %s left: %v", i, asked, time.Until(left), err)
 		}
+	}
+}
+
+// TestTheServerThatAnswersFirstIsAskedWhereAllFail is a host that boots: its own
+// API server has just begun to serve and is slow once, its peer's hangs.
+func TestTheServerThatAnswersFirstIsAskedWhereAllFail(t *testing.T) {
+	var requests atomic.Int32
+	hang := func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}
+	begins := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 1 {
+			hang(r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"kind":"Node","apiVersion":"v1"}`)
+	}))
+	defer begins.Close()
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hang(r) }))
+	defer hangs.Close()
+	s := servers(t, begins.URL, hangs.URL)
+	for attempt := range 2 { // at the second both have failed lately
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		asked := 0
+		if err := s.Try(ctx, func(ctx context.Context, c *Client) error {
+			asked++
+			return c.Annotate(ctx, "a", "b", "c")
+		}); err != nil || asked != 2-attempt {
+			t.Errorf("attempt %d: asked %d, %v", attempt, asked, err)
+		}
+		s.note(begins.URL, false, time.Now())
+		s.note(hangs.URL, false, time.Now())
+	}
+	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	none := servers(t, hangs.URL, hangs.URL+"/again")
+	if err := none.Try(short, func(ctx context.Context, c *Client) error { return c.Annotate(ctx, "a", "b", "c") }); err == nil || short.Err() != nil {
+		t.Errorf("none answers, %v: %v", short.Err(), err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -63,56 +64,110 @@ func impatient(_, _ string, conn syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// Try does something with the first of the servers that answers. An answer
-// that refuses is an answer: the next server would refuse too. One that has
-// just failed is asked last, and while there are others to ask, none takes more
-// than a quarter of the time that is left: an API server whose etcd is gone does
-// not refuse, it hangs.
+// Try does something with a server that answers. An answer that refuses is an
+// answer: another server would refuse too. Where there are several, the one that
+// is asked first has a quarter of the time that is left: an API server whose etcd
+// is gone does not refuse, it hangs. Where that one fails, or all failed lately,
+// the one that answers something small first is asked: it may be the same one,
+// which was slow as it began to serve.
 func (s *Servers) Try(ctx context.Context, do func(context.Context, *Client) error) error {
-	var errs []error
 	addresses := s.order(time.Now())
-	for i, address := range addresses {
-		client, err := s.client(address)
-		if err != nil {
-			return err
-		}
-		err = s.ask(ctx, client, i+1 == len(addresses), do)
-		answered := err == nil || refused(err)
-		s.note(address, answered, time.Now())
-		if answered || ctx.Err() != nil {
-			return err
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", address, err))
-	}
-	if len(errs) == 0 {
+	if len(addresses) == 0 {
 		return errors.New("no address of the API is known")
 	}
-	return errors.Join(errs...)
+	var errs []error
+	alone := len(addresses) == 1
+	if alone || s.well(addresses[0], time.Now()) {
+		answered, err := s.ask(ctx, addresses[0], alone, do)
+		if answered || alone || ctx.Err() != nil {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	quickest, err := s.quickest(ctx, addresses)
+	if err == nil {
+		var answered bool
+		if answered, err = s.ask(ctx, quickest, true, do); answered {
+			return err
+		}
+	}
+	return errors.Join(append(errs, err)...)
 }
 
-// ask asks one server, the last one for as long as the context lasts.
-func (s *Servers) ask(ctx context.Context, c *Client, last bool, do func(context.Context, *Client) error) error {
-	if end, bounded := ctx.Deadline(); bounded && !last {
+// ask asks one server, for as long as the context lasts or for its share.
+func (s *Servers) ask(ctx context.Context, address string, all bool, do func(context.Context, *Client) error) (answered bool, err error) {
+	c, err := s.client(address)
+	if err != nil {
+		return false, err
+	}
+	if end, bounded := ctx.Deadline(); bounded && !all {
 		share := time.Until(end) / 4
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, share, fmt.Errorf("no answer in %s", share.Round(time.Millisecond)))
 		defer cancel()
 	}
-	err := do(ctx, c)
-	if err != nil && ctx.Err() != nil {
+	err = do(ctx, c)
+	answered = err == nil || refused(err)
+	s.note(address, answered, time.Now())
+	if answered {
+		return true, err
+	}
+	if ctx.Err() != nil {
 		err = errors.Join(context.Cause(ctx), err)
 	}
-	return err
+	return false, fmt.Errorf("%s: %w", address, err)
+}
+
+// quickest asks all servers at once for what no server knows without its etcd,
+// and returns the first that answers, in half of the time that is left.
+func (s *Servers) quickest(ctx context.Context, addresses []string) (string, error) {
+	if end, bounded := ctx.Deadline(); bounded {
+		half := time.Until(end) / 2
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, half, fmt.Errorf("no answer in %s", half.Round(time.Millisecond)))
+		defer cancel()
+	}
+	ctx, cancel := context.WithCancel(ctx) // who is late need not go on
+	defer cancel()
+	type answer struct {
+		address string
+		err     error
+	}
+	answers := make(chan answer, len(addresses))
+	for _, address := range addresses {
+		c, err := s.client(address)
+		if err != nil {
+			return "", err
+		}
+		go func() {
+			err := c.set.CoreV1().RESTClient().Get().Resource("namespaces").Name(metav1.NamespaceSystem).Do(ctx).Error()
+			answers <- answer{address, err}
+		}()
+	}
+	var errs []error
+	for range addresses {
+		a := <-answers
+		if a.err == nil || refused(a.err) {
+			return a.address, nil
+		}
+		s.note(a.address, false, time.Now())
+		errs = append(errs, fmt.Errorf("%s: %w", a.address, a.err))
+	}
+	return "", errors.Join(errs...)
 }
 
 // order returns the addresses in the order in which they are asked now.
 func (s *Servers) order(now time.Time) []string {
 	out := slices.Clone(s.Addresses())
+	slices.SortStableFunc(out, func(a, b string) int { return order.First(s.well(a, now), s.well(b, now)) })
+	return out
+}
+
+// well reports whether an address has not failed lately.
+func (s *Servers) well(address string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	well := func(address string) bool { return now.Sub(s.failed[address]) >= demoted }
-	slices.SortStableFunc(out, func(a, b string) int { return order.First(well(a), well(b)) })
-	return out
+	return now.Sub(s.failed[address]) >= demoted
 }
 
 // note remembers whether an address answered.
