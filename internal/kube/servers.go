@@ -100,10 +100,9 @@ func (s *Servers) ask(ctx context.Context, address string, all bool, do func(con
 	if err != nil {
 		return false, err
 	}
-	if end, bounded := ctx.Deadline(); bounded && !all {
-		share := time.Until(end) / 4
+	if !all {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, share, fmt.Errorf("no answer in %s", share.Round(time.Millisecond)))
+		ctx, cancel = part(ctx, 4)
 		defer cancel()
 	}
 	err = do(ctx, c)
@@ -118,17 +117,22 @@ func (s *Servers) ask(ctx context.Context, address string, all bool, do func(con
 	return false, fmt.Errorf("%s: %w", address, err)
 }
 
+// part is a context for one of so many parts of the time that is left, if it is
+// bounded.
+func part(ctx context.Context, of time.Duration) (context.Context, context.CancelFunc) {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return context.WithCancel(ctx)
+	}
+	share := time.Until(end) / of
+	return context.WithTimeoutCause(ctx, share, fmt.Errorf("no answer in %s", share.Round(time.Millisecond)))
+}
+
 // quickest asks all servers at once for what no server knows without its etcd,
 // and returns the first that answers, in half of the time that is left.
 func (s *Servers) quickest(ctx context.Context, addresses []string) (string, error) {
-	if end, bounded := ctx.Deadline(); bounded {
-		half := time.Until(end) / 2
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, half, fmt.Errorf("no answer in %s", half.Round(time.Millisecond)))
-		defer cancel()
-	}
-	ctx, cancel := context.WithCancel(ctx) // who is late need not go on
-	defer cancel()
+	ctx, cancel := part(ctx, 2)
+	defer cancel() // who is late need not go on
 	type answer struct {
 		address string
 		err     error

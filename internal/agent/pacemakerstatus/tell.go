@@ -2,7 +2,6 @@ package pacemakerstatus
 
 import (
 	"context"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -23,25 +22,30 @@ const (
 // operator tells of changes too: its pod may have been lost with a host.
 func (c *Collector) tell(ctx context.Context, in decide.Input) error {
 	now := c.Now()
-	var all []*telling
-	for _, e := range clusterhealth.Events(c.pubbed.object, now) {
-		all = append(all, &telling{key: e.Name, event: e.Object("holdfast-agent", "holdfast.io/agent", in.Host)})
+	var untold []*telling
+	told := map[string]bool{} // what Pacemaker has forgotten is too old to be told
+	isNew := func(key string) bool {
+		_, listed := told[key]
+		told[key] = c.told[key]
+		return !listed && !told[key]
 	}
-	for _, h := range decide.Happenings(in.Cluster.Value) {
-		if age := now.Sub(h.At); age <= clusterhealth.Recent && age >= -clusterhealth.Recent {
-			all = append(all, &telling{key: h.Key, words: h.Text, event: event(h, in.Host)})
+	for _, e := range clusterhealth.Events(c.pubbed.object, now) {
+		if isNew(e.Name) {
+			untold = append(untold, &telling{key: e.Name, event: e.Object("holdfast-agent", "holdfast.io/agent", in.Host)})
 		}
 	}
-	untold := slices.DeleteFunc(slices.Clone(all), func(t *telling) bool { return c.told[t.key] })
+	for _, h := range decide.Happenings(in.Cluster.Value) {
+		age := now.Sub(h.At)
+		if age <= clusterhealth.Recent && age >= -clusterhealth.Recent && isNew(h.Key) {
+			untold = append(untold, &telling{key: h.Key, words: h.Text, event: event(h, in.Host)})
+		}
+	}
 	err := c.create(ctx, untold)
 	for _, t := range untold {
+		told[t.key] = t.made
 		if t.made && t.words != "" {
 			c.logf("%s", t.words)
 		}
-	}
-	told := map[string]bool{} // what Pacemaker has forgotten is too old to be told
-	for _, t := range all {
-		told[t.key] = c.told[t.key] || t.made
 	}
 	c.told = told
 	return err
