@@ -52,6 +52,8 @@ type Agent struct {
 	// etcd asks this host's agent of etcd, which knows whether a person's word
 	// about the peer stands.
 	etcd func(ctx context.Context) (state.EtcdReport, error)
+	// turnOf asks this host's daemon of etcd whose turn it is; nil for nobody.
+	turnOf func(context.Context, state.RaceRequest) (state.FenceRace, error)
 	// address reads the address of a BMC.
 	address  parser
 	onBudget time.Duration
@@ -78,7 +80,8 @@ func New(streams command.Streams) *Agent {
 		etcd: func(ctx context.Context) (state.EtcdReport, error) {
 			return etcdagent.Report(ctx, state.EtcdSocketPath)
 		},
-		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget, wordPause: wordPause,
+		turnOf: askDaemon,
+		Out:    streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget, wordPause: wordPause,
 	}
 }
 

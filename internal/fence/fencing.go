@@ -50,6 +50,10 @@ type attempt struct {
 	gaveWay   bool
 	askedWord time.Time
 	byHand    bool
+	// turn is whose turn it is; readable is when the first question was asked
+	// that the BMC answered.
+	turn     state.FenceRace
+	readable time.Time
 }
 
 // fence cuts the power of a target, proves it, leaves the evidence, and
@@ -109,15 +113,21 @@ func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
 			f.ask(ctx, p.Direct())
 		case fencing.Hold, fencing.Again:
 		}
-		if host.Sleep(ctx, d.Wait) != nil {
+		if f.pause(ctx, d) != nil {
 			return proof, f.because(ctx, d)
 		}
 	}
 }
 
-// next decides, and once more with a person's word where that has come.
+// next decides, and once more where it still is this host's turn, or a person's
+// word has come.
 func (f *attempt) next(ctx context.Context, p fencing.Progress, r fencing.Reading) fencing.Decision {
 	d := fencing.Next(p, r)
+	if d.Step == fencing.Ask && p.Requests == 0 {
+		f.askTurn(ctx, true)
+		p = f.progress()
+		d = fencing.Next(p, r)
+	}
 	if d.Step == fencing.Proven || !f.word(ctx, d.Step == fencing.Ask) {
 		return d
 	}
@@ -154,6 +164,7 @@ func (timeOverError) Is(target error) bool { return target == context.DeadlineEx
 // look reads the power state. The proof that it could become is dated before
 // the request is sent: what happens after that moment is not in the answer.
 func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) {
+	asked := time.Now()
 	boot, uptime, err := f.Boot()
 	if err != nil {
 		f.last = err
@@ -167,6 +178,9 @@ func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) 
 		return fencing.Reading{Reason: reasonOf(err)}, state.EtcdFenced{}
 	}
 	f.said = power.String()
+	if f.readable.IsZero() {
+		f.readable = asked
+	}
 	if f.phases.Identify == 0 {
 		f.phases.Identify = time.Since(f.begin)
 	}
@@ -191,6 +205,10 @@ func (f *attempt) progress() fencing.Progress {
 	if f.client != nil {
 		p.Answer = f.client.Slowest()
 	}
+	if !f.readable.IsZero() {
+		p.Readable = f.readable.Sub(f.begin)
+	}
+	p.Turn, p.GaveWay = f.turn.Turn, f.gaveWayUntil(p.Elapsed)
 	if p.Requests > 0 {
 		p.SinceRequest = time.Since(f.asked[p.Requests-1])
 		p.RequestFailed = f.requests[p.Requests-1]() != nil

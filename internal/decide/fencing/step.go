@@ -80,6 +80,16 @@ type Progress struct {
 	RequestFailed bool
 	// Confirmed is true where a person's word that the target is off stands.
 	Confirmed bool
+	// Turn is whose turn it is where both hosts may fence each other
+	// (decide/fencerace); empty is RaceOrder.
+	Turn state.RaceTurn
+	// GaveWay is when this host's giving way ends, or ended, after the fence's
+	// begin; zero where it does not give way.
+	GaveWay time.Duration
+	// Readable is when the first question was asked that the BMC answered, after
+	// the fence's begin. A fencing network that hangs delays both hosts, and the
+	// order between them counts from its end.
+	Readable time.Duration
 }
 
 // Direct reports whether the agent asks by itself and not through the
@@ -95,10 +105,20 @@ func (p Progress) Limit() time.Duration {
 	return p.hold() + max(p.Budget, answersOfFence*min(p.Answer, LongestAnswer)+slack)
 }
 
-// hold is the delay. The peer begins its own fence at the same time and has the
-// power cut after two answers of its BMC, which is held to be as slow as this
-// one; a third is the margin.
+// hold is how long the fence waits before it has the power cut: not at all
+// where the peer gives way, else until this host has given way itself, and its
+// delay after that.
 func (p Progress) hold() time.Duration {
+	if p.Turn == state.RaceFirst {
+		return 0
+	}
+	return max(p.Readable, p.GaveWay) + p.order()
+}
+
+// order is the delay of the second host. The peer begins its own fence at the
+// same time and has the power cut after two answers of its BMC, which is held to
+// be as slow as this one; a third is the margin.
+func (p Progress) order() time.Duration {
 	if p.Delay <= 0 {
 		return 0
 	}

@@ -1,0 +1,113 @@
+// Package reach decides from a host's own evidence whether others on its
+// network can reach it: the signal on its cable, and round trips to its gateway
+// and its neighbours. A host that nobody can reach must not be the one that
+// survives a cut (docs/adr/0025-reach.md).
+package reach
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	// Missed is how many rounds in a row nobody may answer before the host holds
+	// itself to be cut off. A round asks everybody.
+	Missed = 3
+	// Together bounds how far apart the loss of the neighbours and the loss of
+	// the peer may be. A gateway that went away while the peer was still there
+	// says nothing about this host's cable: the peer was the proof that it works.
+	Together = 10 * time.Second
+	// Steady is how long answers must come again before a host that was cut off
+	// trusts them: a loose cable comes and goes.
+	Steady = 3 * time.Second
+)
+
+// Neighbour is somebody on the host's machine network, other than the peer.
+type Neighbour struct {
+	Address netip.Addr
+	Gateway bool
+	// Answered is when its last answer came, since boot; zero for never.
+	Answered time.Duration
+	// Steady is since when it has answered each question.
+	Steady time.Duration
+	// Missed is how many questions it has left unanswered since.
+	Missed int
+}
+
+// Evidence is what a host sees of its own network.
+type Evidence struct {
+	Now time.Duration // since boot
+	// Signal is whether the NIC of the machine network carries a signal.
+	Signal state.Fact[bool]
+	// Contact is whether Corosync has the peer; Lost is when it lost it, since
+	// boot, zero where it has it or never had.
+	Contact    bool
+	Lost       time.Duration
+	Neighbours []Neighbour
+}
+
+// Judge returns what the evidence says, given what it said before.
+func Judge(before state.Reach, e Evidence) state.Reach {
+	next, why := judge(before, e)
+	if next == before.State {
+		return before
+	}
+	return state.Reach{State: next, Since: e.Now, Why: why}
+}
+
+func judge(before state.Reach, e Evidence) (state.ReachState, string) {
+	if state.Is(e.Signal, false) {
+		return state.ReachNo, "the cable of the machine network carries no signal"
+	}
+	asked := relevant(e)
+	answering := slices.DeleteFunc(slices.Clone(asked), func(n Neighbour) bool { return n.Missed > 0 })
+	switch {
+	case len(asked) == 0:
+		return state.ReachUnknown, "no neighbour but the peer is known"
+	case len(answering) > 0 && before.State == state.ReachNo && !steady(e, answering):
+		return state.ReachNo, before.Why
+	case len(answering) > 0:
+		return state.ReachYes, names(answering) + " answered"
+	case before.State == state.ReachNo || allMissed(asked):
+		return state.ReachNo, "nobody answers any more: " + names(asked)
+	}
+	return before.State, before.Why
+}
+
+// relevant are the neighbours whose silence says something: those that answered
+// until about when the peer was lost.
+func relevant(e Evidence) []Neighbour {
+	since := e.Now
+	if !e.Contact && e.Lost != 0 {
+		since = e.Lost
+	}
+	return slices.DeleteFunc(slices.Clone(e.Neighbours), func(n Neighbour) bool {
+		return n.Answered == 0 || n.Answered+Together < since
+	})
+}
+
+// steady reports whether answers have come for long enough after a cut.
+func steady(e Evidence, answering []Neighbour) bool {
+	return slices.ContainsFunc(answering, func(n Neighbour) bool { return e.Now-n.Steady >= Steady })
+}
+
+func allMissed(list []Neighbour) bool {
+	return !slices.ContainsFunc(list, func(n Neighbour) bool { return n.Missed < Missed })
+}
+
+func names(list []Neighbour) string {
+	out := make([]string, 0, len(list))
+	for _, n := range list {
+		kind := "neighbour"
+		if n.Gateway {
+			kind = "gateway"
+		}
+		out = append(out, fmt.Sprintf("%s %s", kind, n.Address))
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,80 @@
+package fence
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/etcdagent"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	// turnInterval is between two questions whose turn it is, turnTime bounds
+	// one: the daemon answers from its memory.
+	turnInterval = 200 * time.Millisecond
+	turnTime     = 500 * time.Millisecond
+)
+
+// askDaemon asks this host's daemon of etcd whose turn it is.
+func askDaemon(ctx context.Context, q state.RaceRequest) (out state.FenceRace, err error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return out, err
+	}
+	err = etcdagent.Order(ctx, state.EtcdSocketPath, state.RaceRequestPath, body, &out)
+	return out, err
+}
+
+// askTurn asks whose turn it is; cut says that the power is about to be cut.
+// Where nobody can say so the hosts' order decides. Who has a host fenced by
+// hand takes no part in a race.
+func (f *attempt) askTurn(ctx context.Context, cut bool) {
+	if f.byHand || f.turnOf == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	turn, err := f.turnOf(ctx, state.RaceRequest{Target: f.dev.Target, Readable: !f.readable.IsZero(), Cut: cut})
+	if err != nil {
+		turn = state.FenceRace{Turn: state.RaceOrder, Until: f.turn.Until} // who gave way before still does
+	}
+	if turn.Turn != f.turn.Turn && turn.Turn != state.RaceOrder {
+		f.warn("fence of %s: %s: %s", f.dev.Target, turns[turn.Turn], turn.Why)
+	}
+	f.turn = turn
+}
+
+var turns = map[state.RaceTurn]string{
+	state.RaceFirst: "this host does not wait", state.RaceLast: "this host waits longer than its peer",
+}
+
+// gaveWayUntil is when giving way ends after the fence's begin.
+func (f *attempt) gaveWayUntil(elapsed time.Duration) time.Duration {
+	if f.turn.Until == 0 {
+		return 0
+	}
+	_, uptime, err := f.Boot()
+	if err != nil {
+		return 0
+	}
+	return max(0, f.turn.Until-uptime+elapsed)
+}
+
+// pause waits until the BMC is to be read again, or it becomes this host's turn.
+func (f *attempt) pause(ctx context.Context, d fencing.Decision) error {
+	if d.Step != fencing.Hold {
+		return host.Sleep(ctx, d.Wait)
+	}
+	for left := d.Wait; left > 0; left -= turnInterval {
+		if f.askTurn(ctx, false); f.turn.Turn == state.RaceFirst {
+			return ctx.Err()
+		}
+		if err := host.Sleep(ctx, min(left, turnInterval)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
