@@ -23,7 +23,7 @@ func (w *world) snapshot(i int) state.EtcdSnapshot {
 			Inert: state.Known(h.inert), Contact: state.Known(h.contact), Ring: h.ring,
 			Joined: h.joined, Leaving: h.leaving,
 		},
-		Statement: h.inbox,
+		Statement: w.heardBy(i),
 		Proofs:    state.EtcdProofs{Heard: h.heard, Fenced: h.fenced, Human: h.human},
 	}
 	if s.Record.Value.State.Leads() || s.Record.Value.State == state.EtcdPair {
@@ -40,6 +40,13 @@ func (w *world) snapshot(i int) state.EtcdSnapshot {
 	}
 	w.blur(&s)
 	return s
+}
+
+// heardBy is the peer's statement with its age.
+func (w *world) heardBy(i int) state.Fact[state.EtcdStatement] {
+	out := w.hosts[i].inbox
+	out.Value.Age = w.now - w.hosts[i].inboxAt
+	return out
 }
 
 // blur makes facts unknown, as time-outs do.
@@ -90,6 +97,16 @@ func (w *world) list(members []member, inSync int) []state.EtcdMember {
 func (w *world) local(i int) state.EtcdLocal {
 	h := &w.hosts[i]
 	out := state.EtcdLocal{Running: state.Known(h.running), StandIn: state.Known(h.standIn)}
+	if h.running {
+		h.stalled = w.now - h.progress
+		if h.stalled < noticed {
+			h.stalled = 0
+		}
+	}
+	out.Stalled = h.stalled
+	if h.lies == plaintive && h.stalled > 0 || h.lies == honest && h.hung && h.stalled > selfTest {
+		out.Sick = "its disk hangs"
+	}
 	if !h.running || h.frozen > w.now {
 		if h.running {
 			out.Running = state.Fact[bool]{}
@@ -107,6 +124,13 @@ func (w *world) local(i int) state.EtcdLocal {
 	}
 	return out
 }
+
+// When a host notices that nothing is committed, and when its own tests have
+// found out that its disk hangs.
+const (
+	noticed  = 4 * time.Second
+	selfTest = 12 * time.Second
+)
 
 func (w *world) powerState(target int) state.Fact[string] {
 	t := &w.hosts[target]
@@ -167,7 +191,7 @@ func (w *world) receive(a attribute) {
 	old := h.inbox
 	newer := !old.Known || a.stmt.Boot != old.Value.Boot && a.stmt.Ring >= old.Value.Ring || a.stmt.Boot == old.Value.Boot && a.stmt.Serial > old.Value.Serial
 	if newer || w.opt.Bug != nil && w.opt.Bug.anyOrder {
-		h.inbox = state.Known(a.stmt)
+		h.inbox, h.inboxAt = state.Known(a.stmt), w.now
 	}
 }
 
@@ -176,6 +200,9 @@ func (w *world) receive(a attribute) {
 func (w *world) act(i int) {
 	h := &w.hosts[i]
 	v := *h.pending
+	if h.hung && v.Action == state.EtcdWriteRecord {
+		return // it waits for the disk, and says nothing until then
+	}
 	h.pending = nil
 	switch v.Action {
 	case state.EtcdWriteRecord:
@@ -308,6 +335,9 @@ func (w *world) moveLeader(i int, to state.MemberID) {
 // empty takes two steps, with a copy that is damaged in between.
 func (w *world) empty(i int) {
 	d := &w.hosts[i].disk
+	if w.hosts[i].hung {
+		return
+	}
 	if w.hosts[i].running {
 		w.fail("I6", "host %d would empty the copy of a running etcd", i)
 	}

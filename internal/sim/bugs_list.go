@@ -9,7 +9,7 @@ import (
 
 // Bugs are all of them: first the rules of the protocol that look fussy, each
 // taken out, then mistakes that others made.
-var Bugs = slices.Concat(rulesOut, holes, historic)
+var Bugs = slices.Concat(rulesOut, stallsOut, holes, historic)
 
 var rulesOut = []Bug{
 	{
@@ -96,6 +96,30 @@ var rulesOut = []Bug{
 			}
 			s.Statement.Value.Members.Known, s.Local.Members.Known = true, true
 			s.Local.StandIn.Known, s.Statement.Value.StandIn.Known = true, true
+		},
+	},
+}
+
+// stallsOut are the rules of a pair that commits nothing, each taken out.
+var stallsOut = []Bug{
+	{
+		Name: "nostall", Seed: 1, What: "a pair without a leader waits for ever", Origin: "review of the lab, B1: a filtered port or a disk that hangs stopped every write for as long as it lasted",
+		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { s.Local.Stalled = 0 },
+	},
+	{
+		Name: "bothgiveway", Seed: 1, What: "each of two hosts takes itself for the second by name", Origin: "a tie is decided by name",
+		snapshot: func(_ *world, i int, s *state.EtcdSnapshot) {
+			if i == 0 && state.Is(s.Pacemaker.Contact, true) {
+				s.Host, s.Peer = s.Peer, s.Host
+			}
+		},
+	},
+	{
+		Name: "blameboth", Seed: 1, What: "a host whose own disk hangs takes its peer for the one at fault", Origin: "who is sick fences nobody",
+		snapshot: func(w *world, i int, s *state.EtcdSnapshot) {
+			if w.hosts[i].hung {
+				s.Local.Sick, s.Statement.Value.Sick = "", "the peer's disk hangs"
+			}
 		},
 	},
 }

@@ -58,6 +58,7 @@ type disk struct {
 type process struct {
 	running   bool
 	frozen    time.Duration // until
+	progress  time.Duration // when it last heard what a commit needs
 	role      role
 	leaderID  state.MemberID
 	commit    int
@@ -302,14 +303,14 @@ func (w *world) replicate(i int) {
 func (w *world) standInAnswers(i int) {
 	h := &w.hosts[i]
 	o, ok := h.other()
-	if !ok || o.learner || h.standIn != o.id || !h.running || h.frozen > w.now {
+	if !ok || o.learner || h.standIn != o.id || !h.running || h.frozen > w.now || h.hung {
 		return
 	}
 	switch h.role {
 	case candidate:
 		w.lead(i)
 	case leader:
-		h.matchID, h.match, h.lastHeard = o.id, h.last(), w.now
+		h.matchID, h.match, h.lastHeard, h.progress = o.id, h.last(), w.now, w.now
 		w.advance(i)
 	case follower:
 		w.campaign(i) // nudged
@@ -318,7 +319,7 @@ func (w *world) standInAnswers(i int) {
 
 func (w *world) deliver(m msg) {
 	h := &w.hosts[m.to]
-	if w.cut[m.from][m.to] || !h.power || !h.running || h.frozen > w.now || h.disk.id != m.toID || !w.hosts[m.from].power {
+	if w.cut[m.from][m.to] || w.filtered[m.from][m.to] || !h.power || !h.running || h.frozen > w.now || h.hung || h.disk.id != m.toID || !w.hosts[m.from].power {
 		return
 	}
 	if m.term > h.disk.term && (m.kind != msgVote || !w.leased(m.to)) {
@@ -372,7 +373,7 @@ func (w *world) onAppend(m msg) {
 		w.send(reply)
 		return
 	}
-	h.role, h.leaderID, h.lastHeard = follower, m.fromID, w.now
+	h.role, h.leaderID, h.lastHeard, h.progress = follower, m.fromID, w.now, w.now
 	if m.kind == msgBeat {
 		if m.commit > h.last() {
 			w.fail("I1", "host %d: tocommit(%d) is out of range [lastIndex(%d)]: a leader counted acknowledgements that this member never gave", m.to, m.commit, h.last())
@@ -421,7 +422,7 @@ func (w *world) onReply(m msg) {
 	if h.role != leader || m.term != h.disk.term || m.fromID != h.matchID {
 		return
 	}
-	h.lastHeard = w.now
+	h.lastHeard, h.progress = w.now, w.now
 	switch {
 	case m.kind == msgAppendNo:
 		h.next = max(0, min(m.index, h.last()))

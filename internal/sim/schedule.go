@@ -5,13 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/fencerace"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // The length of a schedule, in steps.
 const (
 	stormSteps = 1500 // while faults come
-	calmSteps  = 6000 // at most, until two voters are back
+	calmSteps  = 9000 // at most, until two voters are back
 )
 
 // Run plays the schedule of a seed.
@@ -100,10 +101,11 @@ func (w *world) strike(i int) {
 func (w *world) mend() {
 	w.calm = true
 	w.trace(-1, "---- faults end, everything is mended")
-	w.cut = [2][2]bool{}
+	w.cut, w.filtered = [2][2]bool{}, [2][2]bool{}
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		h.bmc, h.sticks, h.leaving, h.frozen = bmcWell, 0, false, 0
+		h.hung, h.lies = false, honest
 	}
 }
 
@@ -141,7 +143,7 @@ func (w *world) raft(i int) {
 		}
 		return
 	}
-	if !h.running || h.frozen > w.now {
+	if !h.running || h.frozen > w.now || h.hung {
 		return
 	}
 	switch n := w.rng.IntN(10); {
@@ -158,8 +160,11 @@ func (w *world) raft(i int) {
 	}
 }
 
+// mostEntries bounds the log of a schedule.
+const mostEntries = 400
+
 func (w *world) client(i int) {
-	if w.hosts[i].last() < 400 {
+	if w.hosts[i].last() < mostEntries {
 		w.writes++
 		w.propose(i, entry{kind: write, arg: w.writes})
 	}
@@ -192,9 +197,9 @@ func (w *world) agent(i int) {
 	case h.pending == nil:
 		w.observe(i)
 		if w.rng.IntN(64) == 0 && !w.calm { // the agent hangs before its step
-			h.stalled = w.now + time.Duration(w.rng.IntN(int(40*time.Second)))
+			h.blockedUntil = w.now + time.Duration(w.rng.IntN(int(40*time.Second)))
 		}
-	case h.stalled > w.now:
+	case h.blockedUntil > w.now:
 	case w.rng.IntN(64) == 0 && !w.calm: // the agent is killed between its decision and its step
 		h.pending = nil
 	default:
@@ -255,7 +260,7 @@ func (w *world) corosync(i int) {
 		h.pendingRing = 0 // the other side is gone before this one noticed it
 	case whole && h.pendingRing != 0:
 		h.contact, h.ring, h.pendingRing, h.inert, h.joined = true, h.pendingRing, 0, false, w.uptime(i)
-		h.inbox = p.published // what the attribute daemon still has
+		h.inbox, h.inboxAt = p.published, w.now // what the attribute daemon still has
 		h.fence.active = h.fence.active && h.fence.beside
 		if p.ring == h.ring {
 			w.fences, w.slowFence = 0, false
@@ -276,7 +281,7 @@ func (w *world) fenceStep(i int) {
 	f := &h.fence
 	if !f.active {
 		if !h.contact && !h.fencedSince() {
-			*f = fence{active: true, ready: w.now + time.Duration(i)*20*time.Second}
+			*f = fence{active: true, ready: w.now + w.fenceHold(i)}
 		}
 		return
 	}
@@ -284,6 +289,19 @@ func (w *world) fenceStep(i int) {
 		return
 	}
 	w.fenceNow(i, h, p, f)
+}
+
+// fenceHold is how long a host waits before it fences, as decide/fencerace has it
+// where the evidence of reach is true.
+func (w *world) fenceHold(i int) time.Duration {
+	order := time.Duration(i) * 20 * time.Second
+	switch {
+	case w.loser == i:
+		return fencerace.Keep + order
+	case w.loser == 1-i && w.told:
+		return 0
+	}
+	return order
 }
 
 func (h *host) fencedSince() bool { return h.fenced.Known && h.fenced.Value.At > h.joined }
@@ -329,7 +347,8 @@ func (w *world) fault() {
 	i := w.rng.IntN(2)
 	h := &w.hosts[i]
 	w.fences = 0 // each fault may cost one fence
-	switch w.rng.IntN(14) {
+	w.loser, w.told = w.rng.IntN(3), w.rng.IntN(2) == 0
+	switch w.rng.IntN(18) {
 	case 0, 1:
 		w.trace(i, "FAULT power cut")
 		w.powerOff(i)
@@ -358,6 +377,15 @@ func (w *world) fault() {
 		w.trace(i, "FAULT the clock jumps")
 	case 13:
 		w.damage(i)
+	case 14, 15:
+		h.hung = h.power
+		w.trace(i, "FAULT its disk hangs")
+	case 16:
+		w.filtered[i][1-i], w.filtered[1-i][i] = true, w.rng.IntN(2) == 0
+		w.trace(i, "FAULT nothing of etcd's own gets from here to the peer (or back: %t)", w.filtered[1-i][i])
+	case 17:
+		h.lies = lie(1 + w.rng.IntN(2)) //nolint:gosec // one or two
+		w.trace(i, "FAULT its own tests lie (%d)", h.lies)
 	}
 }
 
@@ -391,7 +419,7 @@ func (w *world) damage(i int) {
 	if w.destroyed || w.forced > 0 || h.disk.copy != state.CopyWhole { // a forced copy that is destroyed leaves the history that it replaced
 		return
 	}
-	w.destroyed = true
+	w.destroyed, h.hung = true, false // a disk that was destroyed hangs no more
 	other := w.hosts[1-i].disk.record.State
 	w.lost = !w.holds(1-i) || h.disk.record.State.Leads() || !other.Leads() && other != state.EtcdPair
 	if w.rng.IntN(2) == 0 {

@@ -66,6 +66,7 @@ type host struct {
 	pendingRing uint64
 	joined      time.Duration // since boot
 	inbox       state.Fact[state.EtcdStatement]
+	inboxAt     time.Duration                   // when it came
 	published   state.Fact[state.EtcdStatement] // what the attribute daemon holds of this host
 	serial      uint64
 	heard       string
@@ -76,12 +77,26 @@ type host struct {
 	leaving     bool
 	leavingAt   time.Duration
 
-	pending   *state.EtcdVerdict // decided, not yet done
-	stalled   time.Duration      // until then its step does not come
-	decidedIn uint64             // the ring of the snapshot
-	verdict   state.EtcdVerdict
-	wall      time.Duration // how wrong its clock is
+	pending *state.EtcdVerdict // decided, not yet done
+	// blockedUntil is until when its step does not come.
+	blockedUntil time.Duration
+	decidedIn    uint64 // the ring of the snapshot
+	verdict      state.EtcdVerdict
+	wall         time.Duration // how wrong its clock is
+
+	hung    bool          // its disk hangs: etcd stands still, and nothing can be written
+	lies    lie           // what its own tests say
+	stalled time.Duration // how long nothing was committed, as it last saw it running
 }
+
+// lie is what a host's own tests say beside the truth.
+type lie uint8
+
+const (
+	honest    lie = iota
+	plaintive     // it finds itself sick, and is not
+	blind         // it never finds anything
+)
 
 type attribute struct {
 	to   int
@@ -89,18 +104,25 @@ type attribute struct {
 }
 
 type world struct {
-	opt     Options
-	rng     *rand.Rand
-	now     time.Duration
-	step    int
-	hosts   [2]host
-	cut     [2][2]bool
-	rings   uint64
-	nextID  state.MemberID
-	genesis []member
-	msgs    []msg
-	attrs   []attribute
-	started map[state.MemberID]bool
+	opt   Options
+	rng   *rand.Rand
+	now   time.Duration
+	step  int
+	hosts [2]host
+	cut   [2][2]bool
+	// filtered is what of etcd's own traffic does not get through although
+	// everything else does.
+	filtered [2][2]bool
+	loser    int           // of a cut: the host that nobody can reach; 2 for none
+	told     bool          // it told its peer that it gives way
+	idleAt   time.Duration // since when one fault alone keeps the pair from committing
+	idleLen  int           // the length of the history then
+	rings    uint64
+	nextID   state.MemberID
+	genesis  []member
+	msgs     []msg
+	attrs    []attribute
+	started  map[state.MemberID]bool
 
 	global    []entry // the committed history
 	writes    uint64
@@ -147,6 +169,7 @@ type Result struct {
 
 func newWorld(seed uint64, opt Options) *world {
 	w := &world{opt: opt, rng: rand.New(rand.NewPCG(seed, 0x401dfa57)), nextID: 3, started: map[state.MemberID]bool{1: true, 2: true}}
+	w.loser = 2
 	w.genesis = []member{{id: 1}, {id: 2}}
 	w.rings = 1
 	handOver := w.rng.IntN(8) == 0
@@ -225,6 +248,43 @@ func (w *world) check() {
 	if w.fences > 1 && !w.slowFence {
 		w.fail("I5", "%d fences since the hosts last met", w.fences)
 	}
+	w.checkStall()
+}
+
+// stallLimit is how long one fault may keep a pair from committing: the rules of
+// a stall, a slow fence, an agent that hangs and the take-over take their time.
+const stallLimit = 150 * time.Second
+
+// checkStall fails where both hosts are up and see each other, one fault alone
+// holds up their etcds, and nothing is committed for too long.
+func (w *world) checkStall() {
+	if !w.oneFault() || len(w.global) != w.idleLen {
+		w.idleAt, w.idleLen = w.now, len(w.global)
+		return
+	}
+	if w.now-w.idleAt > stallLimit {
+		w.fail("I8", "nothing was committed for %s although one fault alone holds up the pair (%s; %s)", w.now-w.idleAt, w.hosts[0].verdict.Rule, w.hosts[1].verdict.Rule)
+	}
+}
+
+// oneFault reports whether a disk that hangs, or a filtered port, is all that is
+// wrong.
+func (w *world) oneFault() bool {
+	faults := 0
+	if w.filtered[0][1] || w.filtered[1][0] {
+		faults++
+	}
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		if h.hung {
+			faults++
+		}
+		if !h.power || !h.contact || h.leaving || h.bmc != bmcWell || h.sticks > w.now || h.lies != honest || h.blockedUntil > w.now || h.frozen > w.now ||
+			h.disk.record.State != state.EtcdPair && !h.disk.record.State.Leads() || h.disk.copy != state.CopyWhole || h.last() >= mostEntries {
+			return false
+		}
+	}
+	return faults == 1 && w.linked() && w.hosts[0].ring == w.hosts[1].ring
 }
 
 func (w *world) powerOff(i int) {
@@ -232,6 +292,7 @@ func (w *world) powerOff(i int) {
 	if !h.power {
 		return
 	}
+	h.hung = false
 	w.crash(i)
 	d := &h.disk
 	if d.synced < len(d.log) { // what was not synced may be gone
@@ -243,7 +304,7 @@ func (w *world) powerOff(i int) {
 	h.inbox, h.published = state.Fact[state.EtcdStatement]{}, state.Fact[state.EtcdStatement]{}
 	h.fenced, h.human = state.Fact[state.EtcdFenced]{}, state.Fact[state.Confirmation]{}
 	h.fence, h.pending, h.verdict, h.heard = fence{}, nil, state.EtcdVerdict{}, ""
-	h.stalled = 0
+	h.blockedUntil, h.stalled = 0, 0
 }
 
 func (w *world) powerOn(i int) {
@@ -257,7 +318,7 @@ func (w *world) powerOn(i int) {
 func (w *world) crash(i int) {
 	h := &w.hosts[i]
 	h.standIn = 0
-	if !h.running {
+	if !h.running || h.hung { // what waits for its disk does not end
 		return
 	}
 	if h.commit > h.disk.commit {
@@ -270,7 +331,7 @@ func (w *world) crash(i int) {
 func (w *world) stop(i int) {
 	h := &w.hosts[i]
 	h.standIn = 0
-	if h.running {
+	if h.running && !h.hung {
 		h.disk.commit = max(h.disk.commit, h.commit)
 		h.disk.synced = h.last()
 		h.process = process{}
@@ -281,7 +342,7 @@ func (w *world) stop(i int) {
 func (w *world) start(i int) {
 	h := &w.hosts[i]
 	d := &h.disk
-	if h.running {
+	if h.running || h.hung {
 		return
 	}
 	if d.copy == state.CopyNone {
@@ -295,7 +356,7 @@ func (w *world) start(i int) {
 	if d.copy != state.CopyWhole {
 		return
 	}
-	h.process = process{running: true, commit: min(d.commit, len(d.log)), since: w.now}
+	h.process, h.stalled = process{running: true, commit: min(d.commit, len(d.log)), since: w.now, progress: w.now}, 0
 	h.members = w.confAt(d.log, h.commit)
 	w.trace(i, "etcd runs as member %s, %d entries, %d committed, term %d", d.id, len(d.log), h.commit, d.term)
 }
@@ -305,7 +366,7 @@ func (w *world) start(i int) {
 func (w *world) joins(i int) bool {
 	p := &w.hosts[1-i]
 	_, listed := p.find(w.hosts[i].disk.record.Member)
-	return w.linked() && p.power && p.running && p.role == leader && listed
+	return w.linked() && !w.filtered[0][1] && !w.filtered[1][0] && p.power && p.running && !p.hung && p.role == leader && listed
 }
 
 // String draws the truth about both hosts.

@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // EtcdSnapshot is everything that the two-node protocol looks at, as one host
 // sees it. Times are measured since this host's boot, because a clock that
@@ -24,6 +27,9 @@ type EtcdSnapshot struct {
 	Pacemaker EtcdPacemaker       `json:"pacemaker"`
 	Statement Fact[EtcdStatement] `json:"statement"`
 	Proofs    EtcdProofs          `json:"proofs"`
+	// Addresses are those of this host on all its networks, where the peer may
+	// ask it; sorted.
+	Addresses []netip.Addr `json:"addresses,omitempty"`
 }
 
 // CopyState is the condition of a host's copy of the data.
@@ -68,6 +74,15 @@ type EtcdLocal struct {
 	// StandIn is the member in whose name the stand-in on this host speaks,
 	// zero without one.
 	StandIn Fact[MemberID] `json:"standIn"`
+	// Stalled is how long nothing could be committed through the local etcd, zero
+	// while commits succeed. It stands still while etcd is stopped.
+	Stalled time.Duration `json:"stalled,omitempty"`
+	// Sick says why etcd on this host cannot work, by its own tests; empty where
+	// they find nothing, or where none was made because commits succeed.
+	Sick string `json:"sick,omitempty"`
+	// Quarantine is until when a learner is not promoted, since this host's boot:
+	// the pair could not commit together a moment ago.
+	Quarantine time.Duration `json:"quarantine,omitempty"`
 }
 
 // EtcdPacemaker is what Corosync and Pacemaker say on this host.
@@ -108,6 +123,15 @@ type EtcdStatement struct {
 	StandIn Fact[MemberID]     `json:"standIn"`
 	Members Fact[[]EtcdMember] `json:"members"`
 	Leaving bool               `json:"leaving,omitempty"`
+	// Stalled and Sick are those of the author's EtcdLocal. Stalled is rounded,
+	// so that a statement is new every few seconds while nothing is committed:
+	// one that does not change then comes from a host that hangs.
+	Stalled time.Duration `json:"stalled,omitempty"`
+	Sick    string        `json:"sick,omitempty"`
+	// Leaderless is true where the author's etcd runs and knows no leader.
+	Leaderless bool `json:"leaderless,omitempty"`
+	// Addresses are the author's, on all its networks.
+	Addresses []netip.Addr `json:"addresses,omitempty"`
 	// Age is how long ago the reader received it.
 	Age time.Duration `json:"age,omitempty"`
 }

@@ -21,6 +21,17 @@ const (
 	// FenceAfter is how long both of a pair may be without a leader because the
 	// peer's etcd is down, before Pacemaker is asked to fence it.
 	FenceAfter = 60 * time.Second
+	// StallAfter is how long nothing may be committed, although both hosts are
+	// there and both etcds run, before one of them gives way or is fenced. A disk
+	// that hangs and comes back takes 5 to 15 s; what is over 20 s others hold to
+	// be dead too (research: CockroachDB's limit of a stalled disk).
+	StallAfter = 20 * time.Second
+	// SilentAfter is how old the peer's statement may be while nothing is
+	// committed. It is renewed every StallStep then.
+	SilentAfter = 12 * time.Second
+	// StallStep is the unit in which a statement tells how long nothing was
+	// committed.
+	StallStep = 5 * time.Second
 	// LeaveSettle is how long a host that stops waits for word that its peer
 	// stops too, before it leaves: a site that is switched off as a whole keeps
 	// both copies. Statements take some 10 ms, people and scripts longer.

@@ -1,6 +1,10 @@
 package etcdmember
 
-import "github.com/holdfast/holdfast/internal/state"
+import (
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
 
 func bothLead(v *view) bool {
 	return v.own.State.Leads() && v.peer.Record.State.Leads() && (v.own.Forced.Who != "") == (v.peer.Record.Forced.Who != "")
@@ -16,7 +20,10 @@ var bothLeadRules = []rule{
 func weLead(v *view) bool { return v.own.State.Leads() && v.peerDefers() }
 
 // weLeadRules bring a take-over to its end, then the peer back to a voter.
-var weLeadRules = []rule{
+var weLeadRules = slices.Concat(leadFirstRules, stallRules, leadRules)
+
+// leadFirstRules bring a take-over to its end.
+var leadFirstRules = []rule{
 	{
 		"lead.no-copy", "etcd is stopped and its copy is not whole",
 		"this host held the only newest copy and cannot start it", state.EtcdAskHuman,
@@ -63,6 +70,10 @@ var weLeadRules = []rule{
 		"lead.stand-in-ends", "sole, and a stand-in is left", "the stand-in has done its work", state.EtcdStopStandIn,
 		func(v *view) bool { return v.standIn() != 0 }, nil,
 	},
+}
+
+// leadRules bring the peer back to a voter.
+var leadRules = []rule{
 	{
 		"lead.left-behind", "sole, the peer is listed as a voter, and it gave that member up",
 		"the peer gave its copy up: this host goes on without it", state.EtcdWriteRecord,
@@ -91,10 +102,13 @@ var weLeadRules = []rule{
 		}, writeTakingOver,
 	},
 	{
+		"lead.quarantine", "the learner is in sync, and the pair could not commit together a moment ago",
+		"the learner is promoted later: the last time, nothing could be committed with it", state.EtcdWait,
+		func(v *view) bool { return v.caughtUp() && v.s.Uptime < v.s.Local.Quarantine }, nil,
+	},
+	{
 		"lead.promote", "the learner is in sync", "the learner has caught up: it becomes a voter", state.EtcdPromote,
-		func(v *view) bool {
-			return v.iLead() && v.otherLearner() && v.other.InSync && v.peerRuns() && v.peer.Record.Member == v.other.ID
-		}, aboutOther,
+		func(v *view) bool { return v.caughtUp() }, aboutOther,
 	},
 	{
 		"lead.drop-learner", "a learner is listed that the peer gave up",
@@ -111,6 +125,12 @@ var weLeadRules = []rule{
 	{
 		"lead.wait", "all else", "leads; the peer is on its way back to a voter", state.EtcdWait, always, nil,
 	},
+}
+
+// caughtUp reports whether the peer is a learner that this host, which leads, may
+// promote.
+func (v *view) caughtUp() bool {
+	return v.iLead() && v.otherLearner() && v.other.InSync && v.peerRuns() && v.peer.Record.Member == v.other.ID
 }
 
 // peerEmpty reports whether the peer's record holds no member id and its copy
@@ -130,7 +150,10 @@ func (v *view) mayStart() bool {
 	return v.whole() && (v.peer.Leads || v.in(state.EtcdLearner, state.EtcdVoter))
 }
 
-var peerLeadsRules = []rule{
+var peerLeadsRules = slices.Concat(followFirstRules, stallFollowRules, followRules)
+
+// followFirstRules keep a host out of its peer's take-over.
+var followFirstRules = []rule{
 	{
 		"follow.overruled", "our record says that we went on alone, and a person decided for the peer",
 		"a person decided for the peer: this host must not start alone any more", state.EtcdWriteRecord,
@@ -148,6 +171,10 @@ var peerLeadsRules = []rule{
 		"waits with its etcd stopped until the peer has finished its take-over", state.EtcdWait,
 		func(v *view) bool { return v.peerTakesOver() }, nil,
 	},
+}
+
+// followRules bring this host back as a learner, then as a voter.
+var followRules = []rule{
 	{
 		"follow.unknown", "the peer does not say which members it has",
 		"the peer's membership is unknown", state.EtcdWait,

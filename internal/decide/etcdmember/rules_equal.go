@@ -1,6 +1,10 @@
 package etcdmember
 
-import "github.com/holdfast/holdfast/internal/state"
+import (
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
 
 // untouched reports whether no record claims anything yet and both copies are
 // there: the hand-over from the static pods.
@@ -22,7 +26,11 @@ func (v *view) lostCopy() bool {
 
 // equalRules apply where neither record claims to have gone on alone: Raft
 // resolves what the logs do not share.
-var equalRules = []rule{
+var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, equalLastRules)
+
+// equalFirstRules are about copies that cannot be used, or that nothing is known
+// about.
+var equalFirstRules = []rule{
 	{
 		"equal.unknown", "the peer's copy is unknown", "waits until the peer has examined its data", state.EtcdWait,
 		func(v *view) bool { return !v.peer.Data.Known && !v.peerRuns() }, nil,
@@ -86,6 +94,10 @@ var equalRules = []rule{
 			return v.peerIn(state.EtcdNone) && !v.running || v.peerBlank() && v.leaderless() && !v.mayGoOn()
 		}, confirmCommand,
 	},
+}
+
+// equalLastRules make two voters of two whole copies.
+var equalLastRules = []rule{
 	{
 		"equal.start", "our copy lists us", "both are there and neither went on alone: etcd is started plainly and Raft resolves the rest", state.EtcdStart,
 		func(v *view) bool { return v.stopped }, nil,

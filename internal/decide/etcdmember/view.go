@@ -275,6 +275,7 @@ func Statement(s state.EtcdSnapshot) state.EtcdStatement {
 	out := state.EtcdStatement{
 		Boot: s.Boot, Ring: s.Pacemaker.Ring, Record: v.own, Data: s.Data, Running: s.Local.Running,
 		Leads: v.iLead(), StandIn: s.Local.StandIn, Members: s.Local.Members, Leaving: s.Pacemaker.Leaving,
+		Stalled: s.Local.Stalled.Truncate(StallStep), Sick: s.Local.Sick, Leaderless: v.leaderless(), Addresses: s.Addresses,
 	}
 	if v.said {
 		out.SeenSeq = v.peer.Record.Seq
