@@ -91,7 +91,7 @@ func (d *Doer) Do(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict
 	case state.EtcdWriteRecord:
 		return d.record(s, v)
 	case state.EtcdStart:
-		return bounded(ctx, startTime, d.Process.Start)
+		return d.start(ctx, s, v)
 	case state.EtcdStop:
 		return d.stop(ctx)
 	case state.EtcdStartStandIn:
@@ -130,6 +130,17 @@ func (d *Doer) record(s state.EtcdSnapshot, v state.EtcdVerdict) error {
 	}
 	d.Log("record %d: %s, member %s (%s: %s)", v.Record.Seq, v.Record.State, v.Record.Member, v.Rule, v.Reason)
 	return nil
+}
+
+// start writes the verdict's record first, where it holds one: a member that
+// may have run once is never started again from nothing.
+func (d *Doer) start(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict) error {
+	if v.Record != nil {
+		if err := d.record(s, v); err != nil {
+			return err
+		}
+	}
+	return bounded(ctx, startTime, d.Process.Start)
 }
 
 // stop ends the stand-in first: it must not outlive the etcd that it serves.

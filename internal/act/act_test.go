@@ -136,6 +136,18 @@ func TestARecordFollowsTheOneThatWasLookedAt(t *testing.T) {
 	}
 }
 
+func TestAFirstStartIsWrittenDownBeforeIt(t *testing.T) {
+	d, f := newDoer()
+	v := state.EtcdVerdict{Action: state.EtcdStart, Record: &state.EtcdRecord{State: state.EtcdLearner, Seq: 5}}
+	if err := d.Do(t.Context(), snapshot(), v); err != nil || <-f.did != "write learner 5" || <-f.did != "start etcd" {
+		t.Error(err)
+	}
+	d.WriteRecord = func(state.EtcdRecord) error { return errors.New("disk full") }
+	if err := d.Do(t.Context(), snapshot(), v); err == nil || len(f.did) > 0 {
+		t.Error("etcd was started, and nothing says so")
+	}
+}
+
 func TestAnUnknownStepIsAnError(t *testing.T) {
 	d, _ := newDoer()
 	if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: "hope"}); err == nil {

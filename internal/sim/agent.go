@@ -86,7 +86,7 @@ func (w *world) list(members []member, inSync int) []state.EtcdMember {
 	out := make([]state.EtcdMember, 0, 2)
 	for _, m := range members {
 		e := state.EtcdMember{ID: m.id, Learner: m.learner, Marked: m.marked, InSync: m.learner && inSync > 0}
-		if w.started[m.id] {
+		if m.named {
 			e.Name = "etcd"
 		}
 		out = append(out, e)
@@ -208,6 +208,9 @@ func (w *world) act(i int) {
 	case state.EtcdWriteRecord:
 		w.writeRecord(i, *v.Record)
 	case state.EtcdStart:
+		if v.Record != nil {
+			w.writeRecord(i, *v.Record)
+		}
 		w.start(i)
 	case state.EtcdStop:
 		w.stop(i)
@@ -348,7 +351,7 @@ func (w *world) empty(i int) {
 		}
 		d.copy = state.CopyDamaged
 	case state.CopyDamaged:
-		d.copy, d.id, d.log, d.synced, d.commit, d.term, d.vote = state.CopyNone, 0, nil, 0, 0, 0, 0
+		w.forget(i)
 	case state.CopyNone:
 	}
 	w.trace(i, "empties its copy (%s now)", d.copy)

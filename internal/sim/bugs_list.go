@@ -17,7 +17,7 @@ var rulesOut = []Bug{
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { pretendFenced(s) },
 	},
 	{
-		Name: "oldevid", Seed: 28, What: "a fence of before the last contact still counts", Origin: "contact ends a proof",
+		Name: "oldevid", Seed: 411, What: "a fence of before the last contact still counts", Origin: "contact ends a proof",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Proofs.Fenced.Known && state.Is(s.Pacemaker.Contact, false) {
 				s.Pacemaker.Joined = 0
@@ -37,7 +37,7 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "noelig", Seed: 195, What: "a voter is eligible as soon as it is promoted", Origin: "eligible by an acknowledged marker",
+		Name: "noelig", Seed: 532, What: "a voter is eligible as soon as it is promoted", Origin: "eligible by an acknowledged marker",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if state.Is(s.Pacemaker.Contact, false) && s.Record.Value.State == state.EtcdVoter {
 				s.Record.Value.State, s.Proofs.Heard = state.EtcdPair, s.Boot
@@ -45,7 +45,7 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "nomarker", Seed: 11298, What: "the survivor believes every voter to be marked", Origin: "one key, acknowledged, before pair",
+		Name: "nomarker", Seed: 6760, What: "the survivor believes every voter to be marked", Origin: "one key, acknowledged, before pair",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { markAll(s) },
 	},
 	{
@@ -134,9 +134,9 @@ var holes = []Bug{
 			}
 		},
 	},
-	{Name: "anyorder", Seed: 1456, What: "attributes are taken in the order in which they come", Origin: "a statement carries a serial number", anyOrder: true},
+	{Name: "anyorder", Seed: 7377, What: "attributes are taken in the order in which they come", Origin: "a statement carries a serial number", anyOrder: true},
 	{
-		Name: "heardnone", Seed: 5296, What: "a peer without a record is heard as one that did not go on alone", Origin: "its lost disk may have been the survivor's",
+		Name: "heardnone", Seed: 3620, What: "a peer without a record is heard as one that did not go on alone", Origin: "its lost disk may have been the survivor's",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Statement.Known && s.Statement.Value.Record.State == state.EtcdNone && s.Statement.Value.Ring == s.Pacemaker.Ring {
 				s.Proofs.Heard = s.Boot
@@ -145,8 +145,18 @@ var holes = []Bug{
 		verdict: func(w *world, i int, s *state.EtcdSnapshot, _ *state.EtcdVerdict) { w.hosts[i].heard = s.Proofs.Heard },
 	},
 	{
-		Name: "oldlearner", Seed: 357, What: "a learner is dropped because the peer's last statement does not know it", Origin: "a member is given up by name",
-		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) { dropStale(s, v) },
+		Name: "oldlearner", Seed: 680, What: "a learner is dropped because the peer's last statement does not know it", Origin: "a member is given up by name",
+		verdict: func(w *world, i int, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
+			dropStale(w.hosts[1-i].disk.id, s, v)
+		},
+	},
+	{
+		Name: "sameid", Seed: 188, What: "a learner id without a name is accepted, also one whose copy was lost", Origin: "a name is published late: a host remembers what it gave up",
+		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) { acceptNameless(s, v) },
+	},
+	{
+		Name: "emptystart", Seed: 188, What: "a learner without a name is started from nothing, also where it ran before", Origin: "the first start is written down before it",
+		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) { startNameless(s, v) },
 	},
 }
 
@@ -170,7 +180,7 @@ var historic = []Bug{
 		},
 	},
 	{
-		Name: "departed-wins", Seed: 90, What: "a departed member leads", Origin: "resource-agents #2204",
+		Name: "departed-wins", Seed: 1397, What: "a departed member leads", Origin: "resource-agents #2204",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if state.Is(s.Pacemaker.Inert, true) || state.Is(s.Pacemaker.Contact, false) {
 				claim(s, state.EtcdDeparting, state.EtcdSole)
@@ -194,7 +204,7 @@ var historic = []Bug{
 		verdict: forbid("lead.drop-learner"),
 	},
 	{
-		Name: "no-data-is-older", Seed: 195, What: "a peer without data counts as older", Origin: "OCPBUGS-60273",
+		Name: "no-data-is-older", Seed: 265, What: "a peer without data counts as older", Origin: "OCPBUGS-60273",
 		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 			if v.Rule == "equal.peer-lost" {
 				r := s.Record.Value
@@ -231,12 +241,12 @@ func markAll(s *state.EtcdSnapshot) {
 }
 
 // dropStale removes a learner that started, on the word of an old statement.
-func dropStale(s *state.EtcdSnapshot, v *state.EtcdVerdict) {
+func dropStale(started state.MemberID, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 	if s.Record.Value.State != state.EtcdSole || v.Rule != "lead.wait" || s.Statement.Value.Record.Member != 0 {
 		return
 	}
 	for _, m := range s.Local.Members.Value {
-		if m.Learner && m.Name != "" {
+		if m.Learner && m.ID == started {
 			*v = state.EtcdVerdict{Action: state.EtcdRemove, Rule: v.Rule, Member: m.ID}
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	promote
 	remove
 	marker
+	name // a member tells the others its name, once it serves
 )
 
 // entry is one entry of a log.
@@ -37,6 +38,7 @@ const (
 type member struct {
 	id      state.MemberID
 	learner bool
+	named   bool
 	marked  uint64
 }
 
@@ -82,6 +84,7 @@ const (
 	msgBeat
 	msgTermUp
 	msgTimeoutNow
+	msgName
 )
 
 type msg struct {
@@ -144,13 +147,15 @@ func applied(members []member, e entry) []member {
 		return append(slices.Clone(members), member{id: e.id, learner: true})
 	case remove:
 		return slices.DeleteFunc(slices.Clone(members), func(m member) bool { return m.id == e.id })
-	case promote, marker:
+	case promote, marker, name:
 		out := slices.Clone(members)
 		for i := range out {
 			switch {
 			case out[i].id != e.id:
 			case e.kind == promote:
 				out[i].learner = false
+			case e.kind == name:
+				out[i].named = true
 			default:
 				out[i].marked = e.arg
 			}
@@ -342,6 +347,8 @@ func (w *world) deliver(m msg) {
 		if m.term == h.disk.term {
 			w.campaign(m.to)
 		}
+	case msgName:
+		w.onName(m)
 	}
 }
 
@@ -396,6 +403,9 @@ func (w *world) onAppend(m msg) {
 	reply.index = m.index + len(m.entries)
 	w.commitTo(m.to, max(h.commit, min(m.commit, reply.index)))
 	w.send(reply)
+	if len(m.entries) > 0 && w.joining(m.to) {
+		w.strike(m.to)
+	}
 }
 
 // store appends what the leader sent, after cutting what contradicts it.

@@ -82,7 +82,7 @@ func (w *world) strike(i int) {
 	}
 	w.faults++
 	w.fences = 0
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(5) {
 	case 0:
 		w.trace(i, "FAULT power cut, right now")
 		w.powerOff(i)
@@ -95,6 +95,8 @@ func (w *world) strike(i int) {
 	case 3:
 		w.trace(-1, "FAULT the network is cut, right now")
 		w.cut = [2][2]bool{{false, true}, {true, false}}
+	case 4:
+		w.damage(i)
 	}
 }
 
@@ -155,6 +157,7 @@ func (w *world) raft(i int) {
 		w.replicate(i)
 	case n < 9:
 		w.standInAnswers(i)
+		w.tellName(i)
 	default:
 		w.timeOut(i)
 	}
@@ -416,16 +419,14 @@ func (w *world) breakBMC(i int) {
 // damage takes a copy, or a whole disk with the record on it.
 func (w *world) damage(i int) {
 	h := &w.hosts[i]
-	if w.destroyed || w.forced > 0 || h.disk.copy != state.CopyWhole { // a forced copy that is destroyed leaves the history that it replaced
+	if w.destroyed && !w.rejoins(i) || w.forced > 0 || h.disk.copy != state.CopyWhole { // a forced copy that is destroyed leaves the history that it replaced
 		return
 	}
 	w.destroyed, h.hung = true, false // a disk that was destroyed hangs no more
 	other := w.hosts[1-i].disk.record.State
-	w.lost = !w.holds(1-i) || h.disk.record.State.Leads() || !other.Leads() && other != state.EtcdPair
-	if w.rng.IntN(2) == 0 {
-		w.trace(i, "FAULT its copy is damaged")
-		w.crash(i)
-		h.disk.copy = state.CopyDamaged
+	w.lost = w.lost || !w.holds(1-i) || h.disk.record.State.Leads() || !other.Leads() && other != state.EtcdPair
+	if n := w.rng.IntN(3); n > 0 {
+		w.loseCopy(i, n > 1)
 		return
 	}
 	w.trace(i, "FAULT its disk is replaced")

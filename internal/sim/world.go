@@ -122,7 +122,6 @@ type world struct {
 	genesis  []member
 	msgs     []msg
 	attrs    []attribute
-	started  map[state.MemberID]bool
 
 	global    []entry // the committed history
 	writes    uint64
@@ -168,9 +167,9 @@ type Result struct {
 }
 
 func newWorld(seed uint64, opt Options) *world {
-	w := &world{opt: opt, rng: rand.New(rand.NewPCG(seed, 0x401dfa57)), nextID: 3, started: map[state.MemberID]bool{1: true, 2: true}}
+	w := &world{opt: opt, rng: rand.New(rand.NewPCG(seed, 0x401dfa57)), nextID: 3}
 	w.loser = 2
-	w.genesis = []member{{id: 1}, {id: 2}}
+	w.genesis = []member{{id: 1, named: true}, {id: 2, named: true}}
 	w.rings = 1
 	handOver := w.rng.IntN(8) == 0
 	w.humans = w.rng.IntN(6) == 0
@@ -342,7 +341,7 @@ func (w *world) stop(i int) {
 func (w *world) start(i int) {
 	h := &w.hosts[i]
 	d := &h.disk
-	if h.running || h.hung {
+	if h.running || h.hung || !h.power {
 		return
 	}
 	if d.copy == state.CopyNone {
@@ -351,7 +350,6 @@ func (w *world) start(i int) {
 		}
 		d.copy, d.cluster, d.id = state.CopyWhole, 0xc1, d.record.Member
 		d.log, d.synced, d.commit, d.term, d.vote = nil, 0, 0, 0, 0
-		w.started[d.id] = true
 	}
 	if d.copy != state.CopyWhole {
 		return

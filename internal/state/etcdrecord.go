@@ -65,7 +65,9 @@ type EtcdRecord struct {
 	Cluster MemberID `json:"cluster,omitempty"`
 	Member  MemberID `json:"member,omitempty"`
 	// Yields is the member id that this host gave up for good, with its copy:
-	// its etcd is stopped and will never run under that id again.
+	// its etcd is stopped and will never run under that id again. A learner that
+	// was accepted keeps it until its first start, which is how a copy that was
+	// never there is told from one that was lost.
 	Yields MemberID `json:"yields,omitempty"`
 	// Paired names the peer's record that made this one a pair.
 	Paired EtcdPairing `json:"paired,omitzero"`

@@ -202,8 +202,9 @@ type EtcdVerdict struct {
 	// Next is what a person may type, where one is needed.
 	Next string `json:"next,omitempty"`
 	// Evidence is what the rule looked at, one sentence each.
-	Evidence []string    `json:"evidence,omitempty"`
-	Record   *EtcdRecord `json:"record,omitempty"`
-	Member   MemberID    `json:"member,omitempty"`
-	Seq      uint64      `json:"seq,omitempty"`
+	Evidence []string `json:"evidence,omitempty"`
+	// Record is made durable before the step.
+	Record *EtcdRecord `json:"record,omitempty"`
+	Member MemberID    `json:"member,omitempty"`
+	Seq    uint64      `json:"seq,omitempty"`
 }

@@ -66,6 +66,9 @@ func empty(s *state.EtcdSnapshot) { // an empty learner
 	stopped(s)
 }
 
+// gaveUp is an empty learner that remembers which member it held before.
+func gaveUp(s *state.EtcdSnapshot) { empty(s); s.Record.Value.Yields = 0xa }
+
 func peerEmpty(s *state.EtcdSnapshot) {
 	s.Statement.Value.Record = state.EtcdRecord{State: state.EtcdLearner, Seq: 5}
 	s.Statement.Value.Data = state.Known(state.EtcdData{Copy: state.CopyNone})
@@ -202,8 +205,8 @@ func TestProtocol(t *testing.T) {
 		{"an unknown membership empties nothing", host(peer(state.EtcdSole), peerHeads, stopped, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Members.Known = false })), state.EtcdWait, "follow.unknown"},
 		{"the survivor adds a learner once the copy is empty", host(own(state.EtcdSole), members(alpha), peerEmpty), state.EtcdAddLearner, "lead.add"},
 		{"no second learner is added", host(own(state.EtcdSole), members(alpha, state.EtcdMember{ID: 0xd, Learner: true}), peerEmpty), state.EtcdWait, "lead.wait"},
-		{"the reply was lost: the listed learner is used", host(empty, peer(state.EtcdSole), peerHeads, peerMembers(beta, state.EtcdMember{ID: 0xd, Learner: true})), state.EtcdWriteRecord, "follow.accept"},
-		{"a listed learner is simply started", host(empty, at(func(s *state.EtcdSnapshot) { s.Record.Value.Member = 0xd }), peer(state.EtcdSole), peerHeads, peerMembers(beta, state.EtcdMember{ID: 0xd, Learner: true})), state.EtcdStart, "follow.join"},
+		{"the reply was lost: the listed learner is used", host(gaveUp, peer(state.EtcdSole), peerHeads, peerMembers(beta, state.EtcdMember{ID: 0xd, Learner: true})), state.EtcdWriteRecord, "follow.accept"},
+		{"a listed learner is simply started", host(gaveUp, at(func(s *state.EtcdSnapshot) { s.Record.Value.Member = 0xd }), peer(state.EtcdSole), peerHeads, peerMembers(beta, state.EtcdMember{ID: 0xd, Learner: true})), state.EtcdStart, "follow.join"},
 		{"a learner whose copy is lost gives the id up", host(empty, at(func(s *state.EtcdSnapshot) { s.Record.Value.Member = 0xd }), peer(state.EtcdSole), peerHeads, peerMembers(beta, state.EtcdMember{ID: 0xd, Learner: true, Name: "alpha"})), state.EtcdWriteRecord, "follow.lost-copy"},
 		{"a new disk disowns the learner it does not know", host(empty, peer(state.EtcdSole), peerHeads, peerMembers(beta, state.EtcdMember{ID: 0xd, Learner: true, Name: "alpha"})), state.EtcdWriteRecord, "follow.disown"},
 		{"a disowned learner is dropped", host(own(state.EtcdSole), members(alpha, state.EtcdMember{ID: 0xd, Learner: true, Name: "beta"}), peerEmpty, at(func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Yields = 0xd })), state.EtcdRemove, "lead.drop-learner"},

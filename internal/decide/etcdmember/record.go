@@ -78,10 +78,20 @@ func writeDisown(v *view, out *state.EtcdVerdict) {
 	out.Record = &r
 }
 
+// writeLearner keeps what was given up before: it says that the new member was
+// not started yet.
 func writeLearner(v *view, out *state.EtcdVerdict) {
 	r := v.next(state.EtcdLearner)
 	r.Cluster = v.peer.Record.Cluster
 	r.Member, _ = v.offered()
+	r.Yields = v.own.Yields
+	out.Record = &r
+}
+
+// writeJoining is written in the same step as the first start, before it: from
+// then on a copy that is missing is a copy that was lost.
+func writeJoining(v *view, out *state.EtcdVerdict) {
+	r := v.next(state.EtcdLearner)
 	out.Record = &r
 }
 

@@ -190,7 +190,7 @@ var followRules = []rule{
 	{
 		"follow.yielded", "the peer lists us, and we gave our copy up",
 		"waits until the peer has removed the member that was given up", state.EtcdWait,
-		func(v *view) bool { return v.listed() && v.own.Yields != 0 }, nil,
+		func(v *view) bool { return v.listed() && v.own.Yields == v.own.Member }, nil,
 	},
 	{
 		"follow.demote", "the peer lists us, and our record is pair or departing",
@@ -203,12 +203,12 @@ var followRules = []rule{
 		func(v *view) bool { return v.listed() && v.stopped && v.mayStart() }, nil,
 	},
 	{
-		"follow.join", "the peer lists us as a learner that never started, and our copy is empty",
+		"follow.join", "the peer lists us as a learner that never started, our record says so too, and our copy is empty",
 		"joins the peer's cluster as a learner", state.EtcdStart,
 		func(v *view) bool {
 			m, ok := v.listedByPeer()
-			return ok && m.Learner && m.Name == "" && v.stopped && v.in(state.EtcdLearner) && v.copyIs(state.CopyNone)
-		}, nil,
+			return ok && m.Learner && m.Name == "" && v.stopped && v.unstarted() && v.copyIs(state.CopyNone)
+		}, writeJoining,
 	},
 	{
 		"follow.lost-copy", "the peer lists us, and our copy is gone or damaged",
@@ -250,13 +250,13 @@ var followRules = []rule{
 		func(v *view) bool { return !v.copyIs(state.CopyNone) }, nil,
 	},
 	{
-		"follow.accept", "the peer has added a learner that never started",
+		"follow.accept", "the peer has added a learner that never started, after we gave another id up",
 		"takes the member id that the peer added for this host", state.EtcdWriteRecord,
 		func(v *view) bool { _, ok := v.offered(); return ok }, writeLearner,
 	},
 	{
-		"follow.disown", "the peer lists a member that started once, and we hold nothing",
-		"the copy of that member is lost: it is given up, so that the peer can add another", state.EtcdWriteRecord,
+		"follow.disown", "the peer lists a member that started once, or may have, and we hold nothing",
+		"the copy of that member is lost, or may be: it is given up, so that the peer can add another", state.EtcdWriteRecord,
 		func(v *view) bool { id, ok := v.strange(); return ok && v.own.Yields != id }, writeDisown,
 	},
 	{

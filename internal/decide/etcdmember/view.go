@@ -224,21 +224,29 @@ func (v *view) listedByPeer() (state.EtcdMember, bool) {
 }
 
 // offered returns the learner that the peer added and that never started:
-// there are two hosts, so it is meant for this one.
+// there are two hosts, so it is meant for this one. That it has no name proves
+// nothing, the name is published late: this host has to know that it is another
+// one than it held. A host without a memory gives the first one up.
 func (v *view) offered() (state.MemberID, bool) {
 	for _, m := range v.peer.Members.Value {
-		if v.said && v.peer.Members.Known && m.Learner && m.Name == "" {
+		if v.said && v.peer.Members.Known && m.Learner && m.Name == "" && v.own.Yields != 0 && m.ID != v.own.Yields {
 			return m.ID, true
 		}
 	}
 	return 0, false
 }
 
-// strange returns a member that the peer lists beside itself and that started
-// once, while this host holds none.
+// unstarted reports whether the own record holds a learner that this host
+// accepted and never started: it still names the one that was given up before.
+func (v *view) unstarted() bool {
+	return v.in(state.EtcdLearner) && v.own.Member != 0 && v.own.Yields != 0
+}
+
+// strange returns a member that the peer lists beside itself, while this host
+// holds none, and that started once, or may have as far as this host knows.
 func (v *view) strange() (state.MemberID, bool) {
 	for _, m := range v.peer.Members.Value {
-		if v.said && v.own.Member == 0 && v.peer.Members.Known && m.Name != "" && m.ID != v.peer.Record.Member {
+		if v.said && v.own.Member == 0 && v.peer.Members.Known && (m.Name != "" || v.own.Yields == 0) && m.ID != v.peer.Record.Member {
 			return m.ID, true
 		}
 	}
