@@ -78,11 +78,35 @@ type Doer struct {
 const (
 	changeTime = 6 * time.Second // one change of the membership
 	markTime   = 4 * time.Second
+	askTime    = time.Second // what is only begun
 	startTime  = 20 * time.Second
 	stopTime   = 25 * time.Second
 	copyTime   = 60 * time.Second
 	fenceTime  = 260 * time.Second // longer than Pacemaker's stonith-timeout
+	// recordTime is what a disk gets that has to make a record durable. Nothing
+	// ends a write that hangs: who watches the loop starts it anew.
+	recordTime = 15 * time.Second
 )
+
+// Limit is how long Do takes for an action at most, where nothing hangs.
+func Limit(a state.EtcdAction) time.Duration {
+	switch a {
+	case state.EtcdWriteRecord:
+		return recordTime
+	case state.EtcdStart, state.EtcdStartStandIn:
+		return startTime
+	case state.EtcdStop:
+		return 2 * stopTime
+	case state.EtcdStopStandIn:
+		return stopTime
+	case state.EtcdEmpty:
+		return copyTime
+	case state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader, state.EtcdGrantQuorum:
+		return changeTime
+	case state.EtcdAskFence, state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman: // a fence goes on beside the loop
+	}
+	return askTime
+}
 
 // Do carries out the verdict on the snapshot that it was made from. Steps that
 // only wait do nothing.
