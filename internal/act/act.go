@@ -46,6 +46,9 @@ type StandIn interface {
 
 // Peer has an effect on the other host.
 type Peer interface {
+	// MayFence returns an error where a person told Pacemaker not to act, or
+	// where it does not say.
+	MayFence(ctx context.Context) error
 	// Fence asks Pacemaker to fence it.
 	Fence(ctx context.Context) error
 	// ConfirmOff asks its BMC once, and leaves evidence if it is exactly Off.
@@ -205,6 +208,12 @@ func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
 		return errors.New("the membership changed since it was looked at; the peer is not fenced on what was true before")
 	}
 	return d.fence.begin(func() error {
+		if err := d.Peer.MayFence(ctx); err != nil {
+			return fmt.Errorf("%s is not fenced: %w", s.Peer, err)
+		}
+		if d.Ring() != s.Pacemaker.Ring {
+			return fmt.Errorf("%s is not fenced: the membership changed while Pacemaker was asked", s.Peer)
+		}
 		d.Log("asks Pacemaker to fence %s", s.Peer)
 		return bounded(ctx, fenceTime, d.Peer.Fence)
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
+	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
@@ -354,6 +355,8 @@ type other struct{ name string }
 
 // fenceBudget is what Pacemaker has for one fence, as its stonith-timeout.
 const fenceBudget = 240 * time.Second
+
+func (o other) MayFence(ctx context.Context) error { return pacemaker.MayFence(ctx, twonode.Etcd) }
 
 func (o other) Fence(ctx context.Context) error { return pacemaker.Fence(ctx, o.name, fenceBudget) }
 
