@@ -46,6 +46,9 @@ type StandIn interface {
 
 // Peer has an effect on the other host.
 type Peer interface {
+	// MayFence returns an error where a person told Pacemaker not to act, or
+	// where it does not say.
+	MayFence(ctx context.Context) error
 	// Fence asks Pacemaker to fence it.
 	Fence(ctx context.Context) error
 	// ConfirmOff asks its BMC once, and leaves evidence if it is exactly Off.
@@ -78,11 +81,35 @@ type Doer struct {
 const (
 	changeTime = 6 * time.Second // one change of the membership
 	markTime   = 4 * time.Second
+	askTime    = time.Second // what is only begun
 	startTime  = 20 * time.Second
 	stopTime   = 25 * time.Second
 	copyTime   = 60 * time.Second
 	fenceTime  = 260 * time.Second // longer than Pacemaker's stonith-timeout
+	// recordTime is what a disk gets that has to make a record durable. Nothing
+	// ends a write that hangs: who watches the loop starts it anew.
+	recordTime = 15 * time.Second
 )
+
+// Limit is how long Do takes for an action at most, where nothing hangs.
+func Limit(a state.EtcdAction) time.Duration {
+	switch a {
+	case state.EtcdWriteRecord:
+		return recordTime
+	case state.EtcdStart, state.EtcdStartStandIn:
+		return startTime
+	case state.EtcdStop:
+		return 2 * stopTime
+	case state.EtcdStopStandIn:
+		return stopTime
+	case state.EtcdEmpty:
+		return copyTime
+	case state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader, state.EtcdGrantQuorum:
+		return changeTime
+	case state.EtcdAskFence, state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman: // a fence goes on beside the loop
+	}
+	return askTime
+}
 
 // Do carries out the verdict on the snapshot that it was made from. Steps that
 // only wait do nothing.
@@ -192,6 +219,12 @@ func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
 		return errors.New("the membership changed since it was looked at; the peer is not fenced on what was true before")
 	}
 	return d.fence.begin(func() error {
+		if err := d.Peer.MayFence(ctx); err != nil {
+			return fmt.Errorf("%s is not fenced: %w", s.Peer, err)
+		}
+		if d.Ring() != s.Pacemaker.Ring {
+			return fmt.Errorf("%s is not fenced: the membership changed while Pacemaker was asked", s.Peer)
+		}
 		d.Log("asks Pacemaker to fence %s", s.Peer)
 		return bounded(ctx, fenceTime, d.Peer.Fence)
 	})

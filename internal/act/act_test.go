@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
@@ -15,6 +17,8 @@ import (
 type fake struct {
 	did  chan string
 	fail error
+	// barred is why nobody may be fenced.
+	barred error
 }
 
 func (f *fake) do(format string, args ...any) error {
@@ -33,6 +37,7 @@ func (f *fake) Mark(_ context.Context, id state.MemberID, n uint64) error {
 }
 
 func (f *fake) MoveLeader(_ context.Context, id state.MemberID) error { return f.do("move to %s", id) }
+func (f *fake) MayFence(context.Context) error                        { return f.barred }
 func (f *fake) Fence(context.Context) error                           { return f.do("fence") }
 func (f *fake) ConfirmOff(context.Context) error                      { return f.do("confirm off") }
 func (f *fake) GrantQuorum(context.Context) error                     { return f.do("grant quorum") }
@@ -154,3 +159,75 @@ func TestAnUnknownStepIsAnError(t *testing.T) {
 		t.Error("want an error")
 	}
 }
+
+func TestNobodyIsFencedWhereAPersonToldPacemakerNotToAct(t *testing.T) {
+	d, f := newDoer()
+	f.barred = errors.New("maintenance mode")
+	ask := state.EtcdVerdict{Action: state.EtcdAskFence}
+	s := snapshot()
+	s.Peer = "cp-2"
+	for { // it is asked beside its caller, who is told next time
+		if err := d.Do(t.Context(), s, ask); err != nil {
+			if !strings.Contains(err.Error(), "cp-2 is not fenced: maintenance mode") {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	if len(f.did) > 0 {
+		t.Errorf("%s", <-f.did)
+	}
+}
+
+func TestEachStepEndsWithinItsLimit(t *testing.T) {
+	for _, a := range []state.EtcdAction{
+		state.EtcdWriteRecord, state.EtcdStart, state.EtcdStop, state.EtcdStartStandIn, state.EtcdStopStandIn, state.EtcdEmpty,
+		state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader, state.EtcdGrantQuorum,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			hang := hanging{}
+			d := &Doer{
+				Etcd: hang, Process: hangingProcess{}, Copy: hang, StandIn: hangingStandIn{}, Peer: hang, Log: func(string, ...any) {},
+				WriteRecord: func(state.EtcdRecord) error { time.Sleep(Limit(state.EtcdWriteRecord)); return nil },
+				Ring:        func() uint64 { return 7 },
+			}
+			began := time.Now()
+			v := state.EtcdVerdict{Action: a, Member: 0xb, Record: &state.EtcdRecord{State: state.EtcdSole, Seq: 5}}
+			_ = d.Do(t.Context(), snapshot(), v)
+			if took := time.Since(began); took > Limit(a) || took == 0 {
+				t.Errorf("%s took %s, its limit is %s", a, took, Limit(a))
+			}
+		})
+	}
+}
+
+// hanging ends with its context alone.
+type hanging struct{}
+
+func wait(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+func (hanging) RemoveMember(ctx context.Context, _ state.MemberID) error { return wait(ctx) }
+func (hanging) AddLearner(ctx context.Context, _ string) error           { return wait(ctx) }
+func (hanging) Promote(ctx context.Context, _ state.MemberID) error      { return wait(ctx) }
+func (hanging) Mark(ctx context.Context, _ state.MemberID, _ uint64) error {
+	return wait(ctx)
+}
+func (hanging) MoveLeader(ctx context.Context, _ state.MemberID) error { return wait(ctx) }
+func (hanging) MayFence(context.Context) error                         { return nil }
+func (hanging) Fence(ctx context.Context) error                        { return wait(ctx) }
+func (hanging) ConfirmOff(ctx context.Context) error                   { return wait(ctx) }
+func (hanging) GrantQuorum(ctx context.Context) error                  { return wait(ctx) }
+func (hanging) Backup(ctx context.Context) error                       { return wait(ctx) }
+func (hanging) Empty(ctx context.Context) error                        { return wait(ctx) }
+
+type hangingProcess struct{}
+
+func (hangingProcess) Start(ctx context.Context) error { return wait(ctx) }
+func (hangingProcess) Stop(ctx context.Context) error  { return wait(ctx) }
+
+type hangingStandIn struct{}
+
+func (hangingStandIn) Start(ctx context.Context, _ state.MemberID, _ state.EtcdRecord) error {
+	return wait(ctx)
+}
+func (hangingStandIn) Stop(ctx context.Context) error { return wait(ctx) }

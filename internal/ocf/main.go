@@ -11,11 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	etcdagent "github.com/holdfast/holdfast/internal/agent/etcd"
+	agentetcd "github.com/holdfast/holdfast/internal/agent/etcd"
 	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
 )
 
 // Main is the whole command: an action of Pacemaker, or the daemon.
@@ -31,7 +29,7 @@ func root(s command.Streams) *cobra.Command {
 		Use:   "podman-etcd",
 		Short: "Keep etcd on one of two hosts",
 		Long: "podman-etcd is the resource agent ocf:holdfast:podman-etcd, which Pacemaker calls with start, stop, monitor,\n" +
-			"notify, validate-all or meta-data, and the daemon that these actions ask (podman-etcd.service).\n\n" +
+			"notify, reload-agent, validate-all or meta-data, and the daemon that these actions ask (podman-etcd.service).\n\n" +
 			"What etcd does on this host, and why: holdfast explain etcd",
 		Example: "  systemctl status podman-etcd\n  " + payload.ResourceAgent + " meta-data",
 		Version: payload.Version,
@@ -45,20 +43,23 @@ func root(s command.Streams) *cobra.Command {
 }
 
 func serve(ctx context.Context, s command.Streams) error {
-	name, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name of this host: %w", err)
+	name, err := nodeName()
+	if err != nil { // it is asked for again
+		_, _ = fmt.Fprintln(s.Err, err)
 	}
-	return etcdagent.Serve(ctx, etcdagent.Options{
-		Host: strings.ToLower(name), Now: time.Now,
+	return agentetcd.Serve(ctx, agentetcd.Options{
+		Host: name, Rename: nodeName, Now: time.Now,
 		Log: func(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) },
 	})
 }
 
-// held reports whether etcd holds its copy, for when the daemon cannot say.
-func held() bool {
-	ok, err := etcd.Locked(etcdpod.DataDir)
-	return err == nil && ok
+// nodeName is this host's node name.
+func nodeName() (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name of this host: %w", err)
+	}
+	return strings.ToLower(name), nil
 }
 
 func exists(path string) bool {

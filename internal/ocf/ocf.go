@@ -8,10 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	agentetcd "github.com/holdfast/holdfast/internal/agent/etcd"
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcdagent"
@@ -38,10 +41,11 @@ func Run(ctx context.Context, environ []string, s command.Streams, action string
 	case "validate-all":
 		_, err := podmanetcd.Parse(env.parameters())
 		return end(s, misconfigured(err))
-	case "start", "stop", "monitor", "notify":
+	case "start", "stop", "monitor", "notify", "reload-agent":
 		ctx, cancel := context.WithTimeout(ctx, env.budget())
 		defer cancel()
-		return end(s, request(ctx, state.EtcdSocketPath, action, env))
+		a := agent{socket: state.EtcdSocketPath, alone: agentetcd.OnThisHost()}
+		return end(s, a.request(ctx, action, env))
 	}
 	return end(s, podmanetcd.Answer{Code: podmanetcd.Unimplemented, Reason: "action " + action + " is unknown"})
 }
@@ -108,15 +112,24 @@ func (e env) budget() time.Duration {
 	return max(time.Duration(ms)*time.Millisecond-reserve, reserve)
 }
 
+// agent asks the daemon, and looks at etcd itself where it does not answer.
+type agent struct {
+	socket string
+	alone  agentetcd.Alone
+}
+
 // settle is how long an action waits for a daemon that is just restarting.
 const settle = 5 * time.Second
 
+// ownLook is kept of an action's time for a look of its own.
+const ownLook = 3 * time.Second
+
 // request asks the daemon. A daemon that cannot be asked says nothing about
-// etcd: a monitor and a notify then succeed while its socket is there, since a
-// restart by Pacemaker would end a healthy member.
-func request(ctx context.Context, socket, action string, e env) podmanetcd.Answer {
+// etcd: a restart by Pacemaker would end a healthy member, and a stop that fails
+// has the host fenced. So the action looks for itself then.
+func (a agent) request(ctx context.Context, action string, e env) podmanetcd.Answer {
 	var body []byte
-	if action == "start" {
+	if action == "start" || action == "reload-agent" {
 		p, err := podmanetcd.Parse(e.parameters())
 		if err != nil {
 			return misconfigured(err)
@@ -125,39 +138,57 @@ func request(ctx context.Context, socket, action string, e env) podmanetcd.Answe
 			return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()}
 		}
 	}
-	answer, err := patient(ctx, socket, action, body)
+	asking := ctx
+	if until, ok := ctx.Deadline(); ok {
+		limited, cancel := context.WithDeadline(ctx, until.Add(-min(ownLook, time.Until(until)/2)))
+		defer cancel()
+		asking = limited
+	}
+	answer, err := a.patient(asking, action, body)
 	if err == nil {
 		return answer
 	}
-	return unanswered(action, socket, err)
+	return a.unanswered(ctx, action, err)
 }
 
-func unanswered(action, socket string, err error) podmanetcd.Answer {
+// unanswered is what an action says without the daemon. Where nobody listens it
+// ends etcd itself; a daemon that is there and hangs may be at work.
+func (a agent) unanswered(ctx context.Context, action string, err error) podmanetcd.Answer {
 	reason := fmt.Sprintf("podman-etcd.service does not answer: %v; see: systemctl status podman-etcd", err)
 	switch {
 	case action == "notify":
 		return podmanetcd.Answer{Code: podmanetcd.Success, Reason: reason}
-	case action == "monitor" && held():
-		return podmanetcd.Answer{Code: podmanetcd.Success, Reason: reason}
-	case action == "monitor" && !exists(socket):
-		return podmanetcd.Answer{Code: podmanetcd.NotRunning, Reason: ""}
+	case action == "monitor":
+		code, why := podmanetcd.Unanswered(reason, exists(a.socket), a.alone.See())
+		return podmanetcd.Answer{Code: code, Reason: why}
+	case action == "stop" && errors.Is(err, etcdagent.ErrDown):
+		return a.alone.Stop(ctx)
+	case action == "stop":
+		return a.alone.Confirm(reason)
 	}
 	return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: reason}
 }
 
-// patient asks until there is an answer, as long as settle allows.
-func patient(ctx context.Context, socket, action string, body []byte) (podmanetcd.Answer, error) {
-	until, stop := context.WithTimeout(ctx, settle)
-	defer stop()
+// patient asks until there is an answer. A daemon that ends while it is asked is
+// asked again, one that nobody can reach as long as settle allows.
+func (a agent) patient(ctx context.Context, action string, body []byte) (podmanetcd.Answer, error) {
+	var down time.Time
 	for {
-		answer, err := ask(ctx, socket, action, body)
-		if err == nil || !errors.Is(err, etcdagent.ErrDown) || host.Sleep(until, 100*time.Millisecond) != nil {
+		var answer podmanetcd.Answer
+		err := etcdagent.Order(ctx, a.socket, action, body, &answer)
+		_, unsent := errors.AsType[*url.Error](err)
+		switch {
+		case err == nil || ctx.Err() != nil || !unsent && !errors.Is(err, io.ErrUnexpectedEOF):
+			return answer, err
+		case !errors.Is(err, etcdagent.ErrDown):
+			down = time.Time{}
+		case down.IsZero():
+			down = time.Now()
+		case time.Since(down) > settle:
+			return answer, err
+		}
+		if host.Sleep(ctx, 100*time.Millisecond) != nil {
 			return answer, err
 		}
 	}
-}
-
-func ask(ctx context.Context, socket, action string, body []byte) (answer podmanetcd.Answer, err error) {
-	err = etcdagent.Order(ctx, socket, action, body, &answer)
-	return answer, err
 }

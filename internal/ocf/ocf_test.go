@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	agentetcd "github.com/holdfast/holdfast/internal/agent/etcd"
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 func run(t *testing.T, environ []string, action string) (code int, out, errs string) {
@@ -62,30 +64,92 @@ func TestAnActionIsOneRequest(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(podmanetcd.Answer{Code: podmanetcd.Generic, Reason: "as asked"})
 	})
 	e := env{"node_ip_map": "a:10.0.0.1;b:10.0.0.2"}
-	for _, action := range []string{"start", "monitor", "stop", "notify"} {
-		if a := request(t.Context(), socket, action, e); a.Code != podmanetcd.Generic || a.Reason != "as asked" {
+	for _, action := range []string{"start", "monitor", "stop", "notify", "reload-agent"} {
+		if a := asking(socket).request(t.Context(), action, e); a.Code != podmanetcd.Generic || a.Reason != "as asked" {
 			t.Errorf("%s: %+v", action, a)
 		}
 	}
-	if want := "POST /start POST /monitor POST /stop POST /notify"; strings.Join(got, " ") != want || len(parameters.Nodes) != 2 {
+	if want := "POST /start POST /monitor POST /stop POST /notify POST /reload-agent"; strings.Join(got, " ") != want || len(parameters.Nodes) != 2 {
 		t.Errorf("%q, %+v", got, parameters)
 	}
-	if a := request(t.Context(), socket, "start", env{}); a.Code != podmanetcd.Misconfigured || len(got) != 4 {
+	if a := asking(socket).request(t.Context(), "start", env{}); a.Code != podmanetcd.Misconfigured || len(got) != 5 {
 		t.Errorf("a start without parameters: %+v", a)
 	}
 }
 
+// asking is an agent on a host on which nothing of etcd is.
+func asking(socket string) agent {
+	no := state.Known(false)
+	return agent{socket: socket, alone: agentetcd.Alone{
+		See:  func() podmanetcd.Seen { return podmanetcd.Seen{Held: no, Lives: no, StandsIn: no} },
+		End:  func(context.Context) error { return nil },
+		Note: func() error { return nil },
+	}}
+}
+
 func TestADaemonThatHangsEndsNoHealthyEtcd(t *testing.T) {
-	hang := daemon(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	hang := asking(daemon(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	hang.alone.See = func() podmanetcd.Seen {
+		return podmanetcd.Seen{Held: state.Known(true), Lives: state.Known(true), StandsIn: state.Known(false)}
+	}
+	hang.alone.End = func(context.Context) error { t.Error("etcd was ended beside its keeper"); return nil }
+	for action, want := range map[string]podmanetcd.Code{"notify": podmanetcd.Success, "monitor": podmanetcd.Success, "stop": podmanetcd.Generic} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if a := hang.request(ctx, action, env{}); a.Code != want || !strings.Contains(a.Reason, "systemctl status podman-etcd") {
+			t.Errorf("%s: %+v", action, a)
+		}
+		cancel()
+	}
+}
+
+func TestAStopSucceedsWhereNothingRunsWhateverTheDaemonDoes(t *testing.T) {
+	noted := 0
+	note := func() error { noted++; return nil }
+	hang := asking(daemon(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	gone := asking(filepath.Join(t.TempDir(), "none"))
+	for _, a := range []agent{hang, gone} {
+		a.alone.Note = note
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if got := a.request(ctx, "stop", env{}); got.Code != podmanetcd.Success {
+			t.Errorf("stop: %+v", got)
+		}
+		cancel()
+	}
+	if noted != 2 {
+		t.Errorf("a keeper that comes is to know of it: noted %d times", noted)
+	}
+}
+
+func TestAStopEndsEtcdItselfWhereNobodyListens(t *testing.T) {
+	a, runs := asking(filepath.Join(t.TempDir(), "none")), true
+	a.alone.See = func() podmanetcd.Seen {
+		return podmanetcd.Seen{Held: state.Known(runs), Lives: state.Known(runs), StandsIn: state.Known(false)}
+	}
+	a.alone.End = func(context.Context) error { runs = false; return nil }
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if a := request(ctx, hang, "notify", env{}); a.Code != podmanetcd.Success {
-		t.Errorf("notify: %+v", a)
+	if got := a.request(ctx, "stop", env{}); got.Code != podmanetcd.Success || runs {
+		t.Errorf("stop: %+v, runs %t", got, runs)
 	}
-	if a := request(ctx, hang, "stop", env{}); a.Code != podmanetcd.Generic || !strings.Contains(a.Reason, "systemctl status podman-etcd") {
-		t.Errorf("a stop that cannot be confirmed has failed: %+v", a)
+}
+
+func TestADaemonThatEndsWhileItIsAskedIsAskedAgain(t *testing.T) {
+	asked := 0
+	a := asking(daemon(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 1 {
+			panic(http.ErrAbortHandler) // the connection is cut
+		}
+		_ = json.NewEncoder(w).Encode(podmanetcd.Answer{Reason: "as asked"})
+	}))
+	if got := a.request(t.Context(), "stop", env{}); got.Reason != "as asked" || asked != 2 {
+		t.Errorf("asked %d times: %+v", asked, got)
 	}
-	if a := request(ctx, filepath.Join(t.TempDir(), "none"), "monitor", env{}); a.Code != podmanetcd.NotRunning {
+}
+
+func TestTheFirstMonitorOfABootFindsNothing(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if a := asking(filepath.Join(t.TempDir(), "none")).request(ctx, "monitor", env{}); a.Code != podmanetcd.NotRunning {
 		t.Errorf("a daemon that never ran: %+v", a)
 	}
 }

@@ -314,3 +314,19 @@ func TestImages(t *testing.T) {
 		t.Errorf("loaded was %q (%v)", data, err)
 	}
 }
+
+func TestAThreadThatWaitsForTheDiskBlocksItsProcess(t *testing.T) {
+	m := machine{proc: t.TempDir()}
+	for thread, letter := range map[string]string{"70": "S", "71": "S", "72": "D"} {
+		dir := filepath.Join(m.proc, "70", "task", thread)
+		must(t, os.MkdirAll(dir, 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, "stat"), []byte(thread+" (etcd) "+letter+" 0 1 1 0 -1 4194560 3 4 5 6 7 8 9 10 20 0 1 0 4711 18 19"), 0o600))
+	}
+	if blocked, err := m.blocked(Process{PID: 70, Letter: "S"}); !blocked || err != nil {
+		t.Errorf("the first thread sleeps, another waits for the disk: %t, %v", blocked, err)
+	}
+	must(t, os.RemoveAll(filepath.Join(m.proc, "70/task/72")))
+	if blocked, err := m.blocked(Process{PID: 70, Letter: "S"}); blocked || err != nil {
+		t.Errorf("all threads sleep: %t, %v", blocked, err)
+	}
+}

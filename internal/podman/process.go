@@ -53,6 +53,11 @@ func State(context.Context) (Process, error) {
 	return p, nil
 }
 
+// Blocked reports whether a thread of a process waits in the kernel for
+// something that does not come, a disk mostly. The process's own letter is that
+// of its first thread, which does no work of etcd's.
+func Blocked(p Process) (bool, error) { return onHost.blocked(p) }
+
 // Kill ends the container's process at once and waits until it is gone.
 func Kill(ctx context.Context) error { return onHost.kill(ctx) }
 
@@ -126,6 +131,26 @@ func (m machine) process(pid int) (p Process, comm string, err error) {
 		return p, st.Name, nil
 	}
 	return Process{Running: true, PID: pid, Letter: st.Letter, Started: st.Started}, st.Name, nil
+}
+
+func (m machine) blocked(p Process) (bool, error) {
+	threads, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(p.PID), "task", "*", "stat"))
+	if err != nil {
+		return false, fmt.Errorf("look for the threads of process %d: %w", p.PID, err)
+	}
+	for _, path := range threads {
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended since
+		}
+		if err != nil {
+			return false, fmt.Errorf("look for the threads of process %d: %w", p.PID, err)
+		}
+		if st, err := host.ParseStat(data); err == nil && st.Letter == "D" {
+			return true, nil
+		}
+	}
+	return p.Letter == "D", nil
 }
 
 // noted reads our note. One that is torn says nothing.

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
+	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
@@ -35,6 +36,26 @@ type process struct {
 
 	mu   sync.Mutex
 	read manifest
+
+	// How the lock of the data and the process are looked at, the process is
+	// ended, and where kubelet's manifest lies.
+	locked    func() (bool, error)
+	look      func(context.Context) (podman.Process, error)
+	kill      func(context.Context) error
+	staticPod string
+	// stopped reports whether Pacemaker stopped etcd without its keeper.
+	stopped func() bool
+}
+
+func newProcess(p podmanetcd.Parameters) *process {
+	return &process{
+		parameters: p, uptime: uptime, look: podman.State, kill: podman.Kill, staticPod: StaticPod,
+		locked: func() (bool, error) { return etcd.Locked(etcdpod.DataDir) },
+		stopped: func() bool {
+			boot, _, err := observe.Boot()
+			return err == nil && onHost.readWish(boot).Wish == state.EtcdStopped
+		},
+	}
 }
 
 // manifest is the container of a pod manifest, as it was read last.
@@ -46,7 +67,7 @@ type manifest struct {
 
 // Foreign reports whether kubelet's manifest of etcd is there.
 func (p *process) Foreign() bool {
-	_, err := os.Stat(StaticPod)
+	_, err := os.Stat(p.staticPod)
 	return err == nil
 }
 
@@ -55,14 +76,35 @@ func (p *process) Foreign() bool {
 const clockTick = 10 * time.Millisecond
 
 func (p *process) State(uptime time.Duration) etcdhealth.Process {
-	s, err := podman.State(context.Background())
+	s, err := podman.State(context.Background()) // it reads /proc alone
 	if err != nil || !s.Running {
 		return etcdhealth.Process{}
 	}
+	blocked, err := podman.Blocked(s)
+	held, unseen := p.locked()
 	return etcdhealth.Process{
-		Runs: true, Stopped: s.Frozen(), Blocked: s.Letter == "D",
+		Runs: true, Stopped: s.Frozen(), Blocked: blocked || err != nil, Empty: unseen == nil && !held,
 		Age: uptime - time.Duration(s.Started)*clockTick, //nolint:gosec // far below the limit of a duration
 	}
+}
+
+// held reports whether etcd holds its copy, which is what running means. That it
+// does not is a promise to the peer, who may take over on it; so it is said only
+// where no process can take the copy at any moment: none that lives, and none
+// that kubelet starts.
+func (p *process) held() (bool, error) {
+	held, err := p.locked()
+	if err != nil || held {
+		return held, err
+	}
+	if p.Foreign() {
+		return false, errors.New("kubelet may start etcd at any moment")
+	}
+	s, err := p.look(context.Background())
+	if err == nil && s.Running {
+		err = fmt.Errorf("etcd's process %d lives and does not hold its data yet", s.PID)
+	}
+	return false, err
 }
 
 // wanted is the container that the manifest describes. The file is read again
@@ -107,18 +149,41 @@ func (p *process) Start(ctx context.Context) error {
 	if p.Foreign() {
 		return errors.New("kubelet runs etcd as a static pod until the hand-over; it is left to it")
 	}
+	if p.stopped() {
+		return errors.New("Pacemaker stopped etcd while its keeper did not answer; it is started when Pacemaker asks for it again")
+	}
 	spec, err := p.wanted()
 	if err != nil {
 		return err
 	}
+	before := p.starts
 	p.starts = p.starts.Next(p.uptime())
 	if err := settle(ctx); err != nil {
 		return err
 	}
-	if err := podman.Run(ctx, spec); err != nil {
-		return err
+	err = p.await(ctx, podman.Run(ctx, spec))
+	if ctx.Err() != nil {
+		p.starts = before // we ended it: that is no word against its copy
 	}
-	return p.awaitHeld(ctx)
+	return err
+}
+
+// undoTime bounds the end of a process whose start failed.
+const undoTime = 5 * time.Second
+
+// await returns when etcd that was started holds its copy. What a failed start
+// left is ended: it would take the copy later, when the peer was told that etcd
+// is down.
+func (p *process) await(ctx context.Context, started error) error {
+	if started == nil {
+		started = p.awaitHeld(ctx)
+	}
+	if started == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	return errors.Join(started, p.kill(ctx))
 }
 
 // inspect examines the copy. One that looks whole, and with which etcd ends
@@ -150,10 +215,10 @@ func settle(ctx context.Context) error {
 // awaitHeld returns when etcd holds its copy, or has ended.
 func (p *process) awaitHeld(ctx context.Context) error {
 	for {
-		if held, err := etcd.Locked(etcdpod.DataDir); err != nil || held {
+		if held, err := p.locked(); err != nil || held {
 			return err
 		}
-		if s, err := podman.State(ctx); err == nil && !s.Running {
+		if s, err := p.look(ctx); err == nil && !s.Running {
 			return ended()
 		}
 		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
@@ -181,7 +246,7 @@ func (p *process) Stop(ctx context.Context) error {
 	return podman.Stop(ctx, stopGrace)
 }
 
-func (p *process) Kill(ctx context.Context) error { return podman.Kill(ctx) }
+func (p *process) Kill(ctx context.Context) error { return p.kill(ctx) }
 
 func (p *process) Outdated() (bool, error) {
 	spec, err := p.wanted()
@@ -290,6 +355,8 @@ type other struct{ name string }
 
 // fenceBudget is what Pacemaker has for one fence, as its stonith-timeout.
 const fenceBudget = 240 * time.Second
+
+func (o other) MayFence(ctx context.Context) error { return pacemaker.MayFence(ctx, twonode.Etcd) }
 
 func (o other) Fence(ctx context.Context) error { return pacemaker.Fence(ctx, o.name, fenceBudget) }
 

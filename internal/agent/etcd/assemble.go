@@ -45,14 +45,14 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	process := &process{parameters: p, uptime: uptime}
+	process := newProcess(p)
 	bmc := &bmc{peer: peer, power: fence.Power, stale: bmcStale}
 	vote := &standIn{address: own}
 	statements := &statements{}
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
 			Boot: observe.Boot, Now: d.Now, Record: readRecord,
-			Held: func() (bool, error) { return etcd.Locked(etcdpod.DataDir) },
+			Held: process.held,
 			Look: func(ctx context.Context) (member.Look, error) {
 				l, err := client.Look(ctx)
 				vote.reached(l.Cluster, l.RaftIndex)
@@ -74,8 +74,9 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 			}
 			return describe(*s.Last)
 		},
-		SaveWish: saveWish, Log: d.Log,
+		SaveWish: d.saveWish, Log: d.Log,
 	}
+	k.Observer.Sources = limited(k.Observer.Sources)
 	bmc.wanted, statements.keeper = k.wantsPower, k
 	k.Doer = &act.Doer{
 		Etcd: membership{client}, Process: process, Copy: copies{p, func() { process.starts = etcdhealth.Starts{} }},

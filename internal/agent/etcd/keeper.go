@@ -71,6 +71,7 @@ type Keeper struct {
 	report state.EtcdReport
 	// changed is closed and replaced whenever the report is.
 	changed chan struct{}
+	stint   stint
 
 	rule      string
 	ruleSince time.Duration
@@ -126,19 +127,25 @@ func (k *Keeper) turn(ctx context.Context) time.Duration {
 // peer what it will do, so nothing is done that was not told.
 func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 	wish := k.Wish()
-	s, err := k.Observer.Snapshot(ctx, wish)
+	var s state.EtcdSnapshot
+	err := k.within(ctx, "the look at this host", lookTime, func(ctx context.Context) (err error) {
+		s, err = k.Observer.Snapshot(ctx, wish)
+		return err
+	})
 	if err != nil {
 		k.tell(wish, s, state.EtcdVerdict{Action: state.EtcdWait, Rule: "unseen", Reason: "this host cannot look at itself"}, err)
 		return false, quiet
 	}
 	if etcdmember.Hears(s) {
-		err = k.Observer.Memory.Hear(s.Boot)
+		err = k.within(ctx, "the note of what was heard", hearTime, func(context.Context) error { return k.Observer.Memory.Hear(s.Boot) })
 	}
-	err = errors.Join(err, k.publish(ctx, s))
+	err = errors.Join(err, k.within(ctx, "the word to the peer", publishTime, func(ctx context.Context) error { return k.publish(ctx, s) }))
 	verdict := etcdmember.Decide(s)
 	k.note(s, verdict)
 	if err == nil && k.permitted(wish, s, verdict) {
-		err = k.Doer.Do(ctx, s, verdict)
+		err = k.within(ctx, "the step "+string(verdict.Action), act.Limit(verdict.Action), func(context.Context) error {
+			return k.Doer.Do(ctx, s, verdict) // it bounds its steps, and a fence outlasts the round
+		})
 		if verdict.Action == state.EtcdStop || verdict.Action == state.EtcdEmpty || verdict.Action == state.EtcdStart {
 			k.Observer.Forget()
 		}
@@ -168,23 +175,30 @@ func (k *Keeper) permitted(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerd
 // care looks after the process itself: one that can answer nothing is ended,
 // one that runs by an old manifest is restarted, both in place.
 func (k *Keeper) care(ctx context.Context, w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict) error {
-	if w.Wish != state.EtcdStarted || k.Process.Foreign() {
+	if w.Wish == state.EtcdNotAsked || k.Process.Foreign() {
 		return nil
 	}
-	p := k.Process.State(s.Uptime)
-	p.Mute = k.Observer.Mute(s)
+	var p etcdhealth.Process
+	_ = k.within(ctx, "the look at etcd's process", watchTime, func(context.Context) error { p = k.Process.State(s.Uptime); return nil })
+	p.Mute, p.Unwanted = k.Observer.Mute(s), w.Wish == state.EtcdStopped
 	if why := etcdhealth.End(p); why != "" {
-		k.Log("%s: it is ended, and restarted with the same data", why)
-		return k.Process.Kill(ctx)
+		if p.Unwanted {
+			k.Log("%s: it is ended", why)
+		} else {
+			k.Log("%s: it is ended, and restarted with the same data", why)
+		}
+		return k.within(ctx, "the end of etcd's process", killTime, k.Process.Kill)
 	}
-	if v.Action != state.EtcdIdle || s.Local.Leader.Value == 0 || s.Uptime-k.lastMove < lively {
+	if p.Unwanted || v.Action != state.EtcdIdle || s.Local.Leader.Value == 0 || s.Uptime-k.lastMove < lively {
 		return nil
 	}
-	if old, err := k.Process.Outdated(); err != nil || !old {
+	var old bool
+	err := k.within(ctx, "the look at etcd's manifest", watchTime, func(context.Context) (err error) { old, err = k.Process.Outdated(); return err })
+	if err != nil || !old {
 		return err
 	}
 	k.Log("the manifest of etcd changed: etcd is restarted in place")
-	return k.Process.Restart(ctx)
+	return k.within(ctx, "the restart of etcd", restartTime, k.Process.Restart)
 }
 
 // next says whether another round follows at once, or after which pause.
@@ -301,13 +315,16 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 	if err != nil {
 		return err
 	}
-	if k.Wish().Wish == wish {
+	w, same := k.Wish(), k.Wish().Wish == wish
+	if !same {
+		w = member.Wish{Wish: wish, At: uptime, Boot: boot}
+	}
+	if err := k.SaveWish(w); err != nil { // also the same: a stop may have been noted without us
+		return fmt.Errorf("note what Pacemaker asks for: %w", err)
+	}
+	if same {
 		k.Wake()
 		return nil
-	}
-	w := member.Wish{Wish: wish, At: uptime, Boot: boot}
-	if err := k.SaveWish(w); err != nil {
-		return fmt.Errorf("note what Pacemaker asks for: %w", err)
 	}
 	k.mu.Lock()
 	k.wish = w

@@ -5,25 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/mayhold"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcdagent"
+	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // StopLimit is how long a stop waits for etcd's end. It is below the action's
 // own limit, so that Pacemaker reads the reason.
 const StopLimit = 80 * time.Second
-
-// stuckAfter is how old a report may be before a monitor says so.
-const stuckAfter = 90 * time.Second
 
 // handler answers on the daemon's socket.
 func (d *daemon) handler() http.Handler {
@@ -48,6 +48,7 @@ func (d *daemon) handler() http.Handler {
 	})
 	mux.HandleFunc("POST /start", d.start)
 	mux.HandleFunc("POST /stop", d.stop)
+	mux.HandleFunc("POST /reload-agent", d.reload)
 	return mux
 }
 
@@ -80,65 +81,127 @@ func reply(w http.ResponseWriter, value any) {
 
 func (d *daemon) report() state.EtcdReport {
 	if d.keeper() == nil {
-		return state.EtcdReport{Wish: state.EtcdNotAsked, At: d.Now(), Verdict: state.EtcdVerdict{
-			Action: state.EtcdIdle, Rule: "not-set-up", Reason: "Pacemaker has never asked for etcd on this host",
-		}}
+		return d.unkept()
 	}
 	r, _ := d.keeper().Report()
 	return r
 }
 
+// unkept is the report of a daemon that does not know the pair, or cannot keep
+// etcd.
+func (d *daemon) unkept() state.EtcdReport {
+	r := state.EtcdReport{Wish: state.EtcdNotAsked, At: d.Now(), Verdict: state.EtcdVerdict{
+		Action: state.EtcdIdle, Rule: "not-set-up", Reason: "Pacemaker has never asked for etcd on this host",
+	}}
+	t := d.cannot.Load()
+	if t == nil {
+		return r
+	}
+	r.Problem, r.Since = t.why, r.At.Sub(t.since)
+	r.Verdict = state.EtcdVerdict{
+		Action: state.EtcdAskHuman, Rule: "unknown.keeper", Reason: "the daemon cannot keep etcd on this host",
+		Next: "journalctl --unit podman-etcd",
+	}
+	if boot, _, err := observe.Boot(); err == nil {
+		r.Wish = d.readWish(boot).Wish
+	}
+	s := d.alone.See()
+	r.Snapshot.Now, r.Snapshot.Local.Running = r.At, s.Held
+	if state.Is(s.Held, false) && state.Is(s.Lives, true) {
+		r.Snapshot.Local.Running = state.Fact[bool]{} // it may hold its data at any moment
+	}
+	if state.Is(r.Snapshot.Local.Running, false) {
+		r.Down = r.Since
+	}
+	return r
+}
+
+// monitor says how etcd is. Where the last look is long ago it looks for itself.
 func (d *daemon) monitor() podmanetcd.Answer {
 	r := d.report()
 	if d.keeper() != nil {
 		r.Wish = d.keeper().Wish().Wish // it may be newer than the last look
 	}
-	if age := d.Now().Sub(r.At); d.keeper() != nil && r.Wish == state.EtcdStarted && age > stuckAfter {
-		// A healthy etcd is not restarted because its keeper hangs.
-		return podmanetcd.Answer{Code: podmanetcd.Success, Reason: fmt.Sprintf("the daemon has not looked for %s", age.Round(time.Second))}
+	if age := d.Now().Sub(r.At); d.keeper() != nil && r.Wish == state.EtcdStarted && age > podmanetcd.Overdue {
+		code, reason := podmanetcd.Stale(age, d.alone.See())
+		return podmanetcd.Answer{Code: code, Reason: reason}
 	}
 	code, reason := podmanetcd.Monitor(r)
+	if t := d.cannot.Load(); t != nil && reason == "" {
+		reason = "the daemon cannot keep etcd: " + t.why
+	}
 	return podmanetcd.Answer{Code: code, Reason: reason}
 }
 
 // start notes the parameters and the wish, and returns at once: who waits in a
 // start holds up what the other host needs.
 func (d *daemon) start(w http.ResponseWriter, r *http.Request) {
-	var p podmanetcd.Parameters
-	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
-		reply(w, podmanetcd.Answer{Code: podmanetcd.Misconfigured, Reason: err.Error()})
-		return
+	again, err := d.take(r)
+	if err == nil {
+		err = d.keeper().Ask(state.EtcdStarted)
 	}
-	if err := d.use(p); err != nil {
-		reply(w, podmanetcd.Answer{Code: podmanetcd.Misconfigured, Reason: err.Error()})
-		return
+	reply(w, answer(err))
+	if again {
+		d.beginAnew()
 	}
-	if err := d.keeper().Ask(state.EtcdStarted); err != nil {
-		reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()})
-		return
+}
+
+// reload takes changed parameters, and changes nothing else.
+func (d *daemon) reload(w http.ResponseWriter, r *http.Request) {
+	again, err := d.take(r)
+	reply(w, answer(err))
+	if again {
+		d.beginAnew()
 	}
-	reply(w, podmanetcd.Answer{})
+}
+
+// take reads the parameters of a request and takes them up.
+func (d *daemon) take(r *http.Request) (again bool, err error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return false, err
+	}
+	p, err := podmanetcd.Decode(body)
+	if err != nil {
+		return false, err
+	}
+	return d.use(p)
+}
+
+// maxBody bounds what is read of a request, in bytes.
+const maxBody = 1 << 20
+
+// answer says that something worked, or why not. No error of ours is one of
+// Pacemaker's configuration: it would take that for wrong on the other host too,
+// and stop etcd there.
+func answer(err error) podmanetcd.Answer {
+	if err == nil {
+		return podmanetcd.Answer{}
+	}
+	return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: strings.ReplaceAll(err.Error(), "\n", "; ")}
 }
 
 // stop returns when etcd has ended.
 func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
-	if d.keeper() == nil || d.keeper().Process.Foreign() { // nothing of ours runs
-		if d.keeper() != nil {
-			if err := d.keeper().Ask(state.EtcdStopped); err != nil {
-				reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()})
-				return
-			}
-		}
+	ctx, cancel := context.WithTimeout(r.Context(), StopLimit)
+	defer cancel()
+	d.using.Lock() // no keeper comes up that knows nothing of this
+	k := d.keeper()
+	if k == nil {
+		defer d.using.Unlock()
+		reply(w, d.alone.Stop(ctx))
+		return
+	}
+	d.using.Unlock()
+	if err := k.Ask(state.EtcdStopped); err != nil {
+		reply(w, answer(err))
+		return
+	}
+	if k.Process.Foreign() { // nothing of ours runs
 		reply(w, podmanetcd.Answer{})
 		return
 	}
-	if err := d.keeper().Ask(state.EtcdStopped); err != nil {
-		reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()})
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), StopLimit)
-	defer cancel()
-	last, ok := d.keeper().await(ctx, func(r state.EtcdReport) bool {
+	last, ok := k.await(ctx, func(r state.EtcdReport) bool {
 		return r.Wish == state.EtcdStopped && state.Is(r.Snapshot.Local.Running, false) && state.Is(r.Snapshot.Local.StandIn, 0)
 	})
 	if !ok {
@@ -179,12 +242,22 @@ func (d *daemon) serve(ctx context.Context, path string) error {
 		return fmt.Errorf("socket of the daemon: %w", err)
 	}
 	server := &http.Server{Handler: d.handler(), ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		<-ctx.Done()
-		_ = server.Close()
+		farewell, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer cancel()
+		_ = server.Shutdown(farewell)
+		_ = server.Close() // who waits for long is left to ask again
 	}()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("socket of the daemon: %w", err)
 	}
+	<-ended
 	return nil
 }
+
+// lastWords is how long answers may take that are on their way when the daemon
+// ends.
+const lastWords = 300 * time.Millisecond

@@ -30,7 +30,9 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 		})
 	})
 	group.Go(func() error {
-		return watchFiles(ctx, k.Wake, state.FencedDir, filepath.Dir(state.EtcdConfirmationPath))
+		return lasting(ctx, k.Log, func() error {
+			return watchFiles(ctx, k.Wake, state.FencedDir, filepath.Dir(state.EtcdConfirmationPath))
+		})
 	})
 	group.Go(func() error { return d.bmc.ask(ctx, k.Wake) })
 	group.Go(func() error { return watchProcess(ctx, k.Wake) })
@@ -85,6 +87,24 @@ func watchFiles(ctx context.Context, wake func(), dirs ...string) error {
 			if !open {
 				return errors.New("watch evidence: inotify ended")
 			}
+		}
+	}
+}
+
+// lasting does a watch again that failed, a little later: the loop looks every
+// second anyway, and etcd is not left alone for want of a hint.
+func lasting(ctx context.Context, logf func(string, ...any), watch func() error) error {
+	for said := ""; ; {
+		err := watch()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			logf("%v; it is tried again", err)
+		}
+		if err := host.Sleep(ctx, retryAfter); err != nil {
+			return err
 		}
 	}
 }

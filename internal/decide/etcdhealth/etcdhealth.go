@@ -30,6 +30,11 @@ type Process struct {
 	Age time.Duration
 	// Mute is how long it has not answered.
 	Mute time.Duration
+	// Empty is true for one that does not hold its data, or not yet.
+	Empty bool
+	// Unwanted is true while etcd is to be stopped: in order, where it holds its
+	// data.
+	Unwanted bool
 }
 
 // End returns why the process should be ended, empty where it should not. A
@@ -39,10 +44,16 @@ func End(p Process) string {
 	switch {
 	case !p.Runs || p.Blocked:
 		return ""
+	case p.Unwanted && !p.Empty:
+		return ""
+	case p.Unwanted:
+		return "etcd is to be stopped and has not taken its data yet"
 	case p.Stopped && p.Mute > FrozenAfter:
 		return "etcd is stopped by a signal and answers nothing"
 	case p.Age > StartGrace && p.Mute > MuteAfter:
 		return "etcd has not answered for " + p.Mute.Round(time.Second).String()
+	case p.Age > StartGrace && p.Empty:
+		return "etcd was started " + p.Age.Round(time.Second).String() + " ago and does not hold its data"
 	}
 	return ""
 }

@@ -18,6 +18,10 @@ func TestOnlyAnEtcdThatCannotAnswerIsEnded(t *testing.T) {
 		"a young one reads its log":               {Process{Runs: true, Age: 30 * time.Second, Mute: 30 * time.Second}, false},
 		"one that waits for its disk is not":      {Process{Runs: true, Blocked: true, Age: time.Hour, Mute: time.Hour}, false},
 		"one that may not run at all is not":      {Process{Stopped: true, Age: time.Hour, Mute: time.Hour}, false},
+		"one that takes long to open its data":    {Process{Runs: true, Empty: true, Age: 59 * time.Second}, false},
+		"and one that never opens them":           {Process{Runs: true, Empty: true, Age: 61 * time.Second}, true},
+		"one that is to stop and runs":            {Process{Runs: true, Unwanted: true, Age: time.Hour, Mute: time.Hour}, false},
+		"and one that would only run later":       {Process{Runs: true, Unwanted: true, Empty: true}, true},
 	} {
 		if got := End(c.p); (got != "") != c.end {
 			t.Errorf("%s: %q", sentence, got)

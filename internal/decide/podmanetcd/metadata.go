@@ -24,6 +24,7 @@ func Actions() []Action {
 		{Name: "stop", Timeout: 90 * time.Second},
 		{Name: "monitor", Timeout: 10 * time.Second, Interval: 3 * time.Second},
 		{Name: "notify", Timeout: 10 * time.Second},
+		{Name: "reload-agent", Timeout: 20 * time.Second},
 		{Name: "validate-all", Timeout: 10 * time.Second},
 		{Name: "meta-data", Timeout: 5 * time.Second},
 	}
@@ -48,12 +49,15 @@ type xmlAgent struct {
 }
 
 type xmlParameter struct {
-	Name     string     `xml:"name,attr"`
-	Unique   int        `xml:"unique,attr"`
-	Required int        `xml:"required,attr"`
-	Long     text       `xml:"longdesc"`
-	Short    text       `xml:"shortdesc"`
-	Content  xmlContent `xml:"content"`
+	Name     string `xml:"name,attr"`
+	Unique   int    `xml:"unique,attr"`
+	Required int    `xml:"required,attr"`
+	// Reloadable makes Pacemaker call reload-agent for a change, where it would
+	// stop etcd on both hosts and start it again.
+	Reloadable int        `xml:"reloadable,attr"`
+	Long       text       `xml:"longdesc"`
+	Short      text       `xml:"shortdesc"`
+	Content    xmlContent `xml:"content"`
 }
 
 type xmlContent struct {
@@ -84,7 +88,7 @@ func MetaData() ([]byte, error) {
 			required = 1
 		}
 		doc.Parameters = append(doc.Parameters, xmlParameter{
-			Name: p.name, Required: required, Long: english(p.long), Short: english(p.short),
+			Name: p.name, Required: required, Reloadable: 1, Long: english(p.long), Short: english(p.short),
 			Content: xmlContent{p.kind, p.standard},
 		})
 	}

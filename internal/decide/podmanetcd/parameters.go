@@ -4,6 +4,7 @@
 package podmanetcd
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -103,6 +104,24 @@ func Parse(given map[string]string) (Parameters, error) {
 		}
 	}
 	return out, errors.Join(mistakes...)
+}
+
+// Decode reads parameters that were kept as JSON. One that the version which
+// kept them did not know has its default, so that it counts as no change.
+func Decode(data []byte) (Parameters, error) {
+	var out Parameters
+	for _, p := range parameters {
+		if p.standard == "" {
+			continue
+		}
+		if err := p.set(&out, p.standard); err != nil {
+			return Parameters{}, fmt.Errorf("default of %s: %w", p.name, err)
+		}
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		return Parameters{}, fmt.Errorf("parameters of etcd: %w", err)
+	}
+	return out, nil
 }
 
 // Names lists the parameters.

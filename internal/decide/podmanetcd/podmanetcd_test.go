@@ -91,3 +91,63 @@ func TestAMonitorFailsOnlyWhereARestartOrAPersonHelps(t *testing.T) {
 		}
 	}
 }
+
+func TestAParameterThatAnEarlierVersionDidNotKnowHasItsDefault(t *testing.T) {
+	want, err := Parse(map[string]string{"node_ip_map": "cp-1:10.0.0.1;cp-2:10.0.0.2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode([]byte(`{"nodes":{"cp-1":"10.0.0.1","cp-2":"10.0.0.2"},"backups":3,"later":true}`))
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if p, err := Decode([]byte(`{"nodes":{"cp`)); err == nil {
+		t.Errorf("a torn file was read as %+v", p)
+	}
+}
+
+func TestAMonitorLooksForItselfWhereTheDaemonDoesNot(t *testing.T) {
+	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	for sentence, c := range map[string]struct {
+		s     Seen
+		stale Code
+		first Code
+	}{
+		"etcd runs":                             {Seen{Held: yes, Lives: yes, StandsIn: no}, Success, Success},
+		"the lock cannot be seen and it lives":  {Seen{Held: unknown, Lives: yes, StandsIn: no}, Success, Success},
+		"its process never took its data":       {Seen{Held: no, Lives: yes, StandsIn: no}, Generic, Generic},
+		"it is down":                            {Seen{Held: no, Lives: no, StandsIn: no}, Generic, NotRunning},
+		"nothing is known":                      {Seen{}, Generic, Generic},
+		"kubelet runs it, before the hand-over": {Seen{Foreign: true, Held: yes, Lives: no, StandsIn: no}, Success, NotRunning},
+	} {
+		if got, why := Stale(time.Hour, c.s); got != c.stale || why == "" {
+			t.Errorf("%s, and the daemon hangs: %d %q", sentence, got, why)
+		}
+		if got, why := Unanswered("no answer", false, c.s); got != c.first {
+			t.Errorf("%s, and there was no daemon in this boot: %d %q", sentence, got, why)
+		}
+		if got, _ := Unanswered("no answer", true, c.s); got != c.stale {
+			t.Errorf("%s, and the daemon is gone: %d", sentence, got)
+		}
+	}
+}
+
+func TestAStopHasNothingToDoOnlyWhereThatIsCertain(t *testing.T) {
+	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	for sentence, c := range map[string]struct {
+		s    Seen
+		want bool
+	}{
+		"nothing of ours is there":    {Seen{Held: no, Lives: no, StandsIn: no}, true},
+		"etcd holds its data":         {Seen{Held: yes, Lives: no, StandsIn: no}, false},
+		"its process lives":           {Seen{Held: no, Lives: yes, StandsIn: no}, false},
+		"a stand-in speaks":           {Seen{Held: no, Lives: no, StandsIn: yes}, false},
+		"the lock cannot be seen":     {Seen{Held: unknown, Lives: no, StandsIn: no}, false},
+		"the stand-in cannot be seen": {Seen{Held: no, Lives: no, StandsIn: unknown}, false},
+		"kubelet runs etcd":           {Seen{Foreign: true, Held: yes, Lives: no, StandsIn: no}, true},
+	} {
+		if got := c.s.Nothing(); got != c.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+}

@@ -158,7 +158,11 @@ WantedBy=multi-user.target
 
 // etcdUnit is ordered before Pacemaker, so that it stops after Pacemaker has
 // had its agents stop etcd in order. What it started lives on when it is
-// restarted or ended: etcd's process is none of the unit's.
+// restarted or ended, also by the watchdog: etcd's process is none of the
+// unit's, and only the main process is ever killed. The watchdog is fed while
+// no part of the keeper's loop takes longer than it may. Where even the kill does
+// not end it, a thread that waits for a disk say, systemd gives up on it after
+// twice the time for a stop, and starts another.
 const etcdUnit = `[Unit]
 Description=Keeper of etcd on this host, one of two
 After=network-online.target local-fs.target
@@ -173,6 +177,8 @@ EnvironmentFile=-/etc/default/holdfast-agent
 ExecStart=` + payload.ResourceAgent + ` serve
 Restart=always
 RestartSec=200ms
+WatchdogSec=20
+TimeoutStopSec=10s
 KillMode=process
 Delegate=yes
 

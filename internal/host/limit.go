@@ -1,0 +1,68 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Limited returns a question like ask that is answered within the limit. What
+// hangs in the kernel, as a read of a disk that is gone, cannot be ended: it
+// goes on beside its caller, and until it ends nobody asks again. It is for
+// what only reads, since its effect may come at any later time.
+func Limited[T any](what string, limit time.Duration, ask func() (T, error)) func() (T, error) {
+	var mu sync.Mutex
+	var since time.Time
+	return func() (T, error) {
+		var none T
+		mu.Lock()
+		if !since.IsZero() {
+			defer mu.Unlock()
+			return none, fmt.Errorf("%s hangs for %s by now", what, time.Since(since).Round(time.Second))
+		}
+		since = time.Now()
+		mu.Unlock()
+		answer := make(chan func() (T, error), 1)
+		go func() {
+			value, err := ask()
+			mu.Lock()
+			since = time.Time{}
+			mu.Unlock()
+			answer <- func() (T, error) { return value, err }
+		}()
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		select {
+		case got := <-answer:
+			return got()
+		case <-timer.C:
+			return none, fmt.Errorf("%s does not end within %s", what, limit)
+		}
+	}
+}
+
+// Watchdog says every now and then that this process works, by alive, until the
+// context ends. While hung names something it stays silent, and who listens ends
+// the process.
+func Watchdog(ctx context.Context, every time.Duration, hung func() string, alive func() error, logf func(format string, args ...any)) error {
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for said := ""; ; {
+		what := hung()
+		if what != "" && what != said {
+			logf("%s hangs: this process is to be started anew", what)
+		}
+		said = what
+		if what == "" {
+			if err := alive(); err != nil {
+				logf("watchdog: %v", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticks.C:
+		}
+	}
+}
