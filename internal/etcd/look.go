@@ -205,3 +205,10 @@ func merge(s *pb.StatusResponse, members []state.EtcdMember, marked map[state.Me
 		DBSize: s.DbSize, Version: s.Version, Errors: s.Errors,
 	}
 }
+
+// Confirm reads a key in a way that needs a quorum: where it succeeds, the
+// members agreed on something after it was asked.
+func (c *Client) Confirm(ctx context.Context) error {
+	_, err := pb.NewKVClient(c.conn).Range(ctx, &pb.RangeRequest{Key: []byte(markers), Limit: 1, KeysOnly: true})
+	return err
+}

@@ -67,6 +67,8 @@ type EtcdReport struct {
 	Outdated Fact[bool] `json:"outdated"`
 	// Problem is what the last step ran into, empty where it worked.
 	Problem string `json:"problem,omitempty"`
+	// Reach is what this host knows of its own reach.
+	Reach Reach `json:"reach,omitzero"`
 	// StandIn is how the last take-over went, as the stand-in told it.
 	StandIn string `json:"standIn,omitempty"`
 }

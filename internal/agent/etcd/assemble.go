@@ -49,6 +49,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 	bmc := &bmc{peer: peer, power: fence.Power, stale: bmcStale}
 	vote := &standIn{address: own}
 	statements := &statements{}
+	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
 			Boot: observe.Boot, Now: d.Now, Record: readRecord,
@@ -56,6 +57,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 			Look: func(ctx context.Context) (member.Look, error) {
 				l, err := client.Look(ctx)
 				vote.reached(l.Cluster, l.RaftIndex)
+				sense.pulse.moved(l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
 			Inspect:   process.inspect,
@@ -64,6 +66,8 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 			Fenced:    readFenced,
 			Human:     readConfirmation,
 			Power:     bmc.state,
+			Pulse:     sense.pulse.state,
+			Addresses: sense.addresses,
 		}},
 		Process: process,
 		Publish: func(ctx context.Context, text string) error { return pacemaker.Publish(ctx, attribute, text) },
@@ -74,17 +78,18 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 			}
 			return describe(*s.Last)
 		},
-		SaveWish: d.saveWish, Log: d.Log,
+		SaveWish: d.saveWish, Log: d.Log, Reach: sense.race.reach,
 	}
 	k.Observer.Sources = limited(k.Observer.Sources)
-	bmc.wanted, statements.keeper = k.wantsPower, k
+	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
 	k.Doer = &act.Doer{
 		Etcd: membership{client}, Process: process, Copy: copies{p, func() { process.starts = etcdhealth.Starts{} }},
 		StandIn: vote, Peer: other{peer},
 		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
 		WriteRecord: writeRecord, Ring: k.Observer.Ring, Log: d.Log,
 	}
-	d.bmc = bmc
+	d.bmc, d.sense = bmc, sense
+	d.race.Store(sense.race)
 	return k, nil
 }
 
@@ -160,6 +165,7 @@ func describe(r etcd.StandInResult) string {
 // process is started for it.
 type statements struct {
 	keeper *Keeper
+	race   *race
 	at     time.Time
 	ring   uint64
 	last   state.EtcdStatement
@@ -186,6 +192,7 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		return state.EtcdStatement{}, false, fmt.Errorf("statement of %s: %w", peer, err)
 	}
+	st.race.heardOf(got.Addresses)
 	if err := st.addStopping(ctx, peer, &got); err != nil {
 		return state.EtcdStatement{}, false, err
 	}

@@ -54,6 +54,8 @@ type daemon struct {
 	kept  atomic.Pointer[Keeper]
 	bmc   *bmc
 	alone Alone
+	sense *senses
+	race  atomic.Pointer[race]
 	// prepare makes the keeper of a pair.
 	prepare func(podmanetcd.Parameters) (*Keeper, error)
 

@@ -63,6 +63,8 @@ type Keeper struct {
 	// SaveWish keeps the wish over a restart of the daemon.
 	SaveWish func(member.Wish) error
 	Log      func(format string, args ...any)
+	// Reach is what this host knows of its own reach; nil for nothing.
+	Reach func() state.Reach
 
 	wake chan struct{}
 
@@ -142,6 +144,9 @@ func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 	err = errors.Join(err, k.within(ctx, "the word to the peer", publishTime, func(ctx context.Context) error { return k.publish(ctx, s) }))
 	verdict := etcdmember.Decide(s)
 	k.note(s, verdict)
+	if etcdmember.GoesOn(s, verdict) {
+		err = errors.Join(err, k.within(ctx, "the note of a stall", hearTime, func(context.Context) error { return k.Observer.Memory.Stall(s.Uptime) }))
+	}
 	if err == nil && k.permitted(wish, s, verdict) {
 		err = k.within(ctx, "the step "+string(verdict.Action), act.Limit(verdict.Action), func(context.Context) error {
 			return k.Doer.Do(ctx, s, verdict) // it bounds its steps, and a fence outlasts the round
@@ -180,7 +185,7 @@ func (k *Keeper) care(ctx context.Context, w member.Wish, s state.EtcdSnapshot, 
 	}
 	var p etcdhealth.Process
 	_ = k.within(ctx, "the look at etcd's process", watchTime, func(context.Context) error { p = k.Process.State(s.Uptime); return nil })
-	p.Mute, p.Unwanted = k.Observer.Mute(s), w.Wish == state.EtcdStopped
+	p.Mute, p.Unwanted, p.Stale = k.Observer.Mute(s), w.Wish == state.EtcdStopped, stale(s)
 	if why := etcdhealth.End(p); why != "" {
 		if p.Unwanted {
 			k.Log("%s: it is ended", why)
@@ -271,6 +276,9 @@ func (k *Keeper) tell(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict, 
 	}
 	if err != nil {
 		r.Problem = err.Error()
+	}
+	if k.Reach != nil {
+		r.Reach = k.Reach()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -25,6 +26,7 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error {
 		return pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
 			k.Observer.SetMembership(m)
+			d.sense.race.setMembership(m, slices.Contains(m.Value.Members, k.Observer.Peer))
 			k.Log("membership: %s", membershipText(m))
 			k.Wake()
 		})
@@ -36,6 +38,7 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	})
 	group.Go(func() error { return d.bmc.ask(ctx, k.Wake) })
 	group.Go(func() error { return watchProcess(ctx, k.Wake) })
+	d.sense.watch(ctx, group, k.Log)
 }
 
 // unseen is how long a process of etcd may go unnoticed by watchProcess.

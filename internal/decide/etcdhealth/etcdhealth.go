@@ -30,6 +30,9 @@ type Process struct {
 	Age time.Duration
 	// Mute is how long it has not answered.
 	Mute time.Duration
+	// Stale is true for one that commits nothing and names a leader, while its
+	// peer in the same cluster knows none.
+	Stale bool
 	// Empty is true for one that does not hold its data, or not yet.
 	Empty bool
 	// Unwanted is true while etcd is to be stopped: in order, where it holds its
@@ -52,6 +55,8 @@ func End(p Process) string {
 		return "etcd is stopped by a signal and answers nothing"
 	case p.Age > StartGrace && p.Mute > MuteAfter:
 		return "etcd has not answered for " + p.Mute.Round(time.Second).String()
+	case p.Age > StartGrace && p.Stale:
+		return "etcd commits nothing, and names a leader of which its peer knows nothing"
 	case p.Age > StartGrace && p.Empty:
 		return "etcd was started " + p.Age.Round(time.Second).String() + " ago and does not hold its data"
 	}

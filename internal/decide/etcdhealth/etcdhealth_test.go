@@ -17,6 +17,8 @@ func TestOnlyAnEtcdThatCannotAnswerIsEnded(t *testing.T) {
 		"and is ended then":                       {Process{Runs: true, Age: time.Hour, Mute: 16 * time.Second}, true},
 		"a young one reads its log":               {Process{Runs: true, Age: 30 * time.Second, Mute: 30 * time.Second}, false},
 		"one that waits for its disk is not":      {Process{Runs: true, Blocked: true, Age: time.Hour, Mute: time.Hour}, false},
+		"one that stands still on its own is":     {Process{Runs: true, Stale: true, Age: time.Hour}, true},
+		"unless it waits for its disk":            {Process{Runs: true, Stale: true, Blocked: true, Age: time.Hour}, false},
 		"one that may not run at all is not":      {Process{Stopped: true, Age: time.Hour, Mute: time.Hour}, false},
 		"one that takes long to open its data":    {Process{Runs: true, Empty: true, Age: 59 * time.Second}, false},
 		"and one that never opens them":           {Process{Runs: true, Empty: true, Age: 61 * time.Second}, true},

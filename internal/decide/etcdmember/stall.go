@@ -71,10 +71,6 @@ func Fault(s state.EtcdSnapshot) string {
 	return ""
 }
 
-// Stalls reports whether the pair commits nothing and this host is about to go
-// on without its peer, or to have it fenced, for that reason.
-func Stalls(s state.EtcdSnapshot) bool { return look(&s).stalled() }
-
 var stallRules = []rule{
 	{
 		"stall.both", "nothing is committed, and both hosts find their own etcd unable to work",
@@ -154,4 +150,21 @@ var stallFollowRules = []rule{
 		"gives its copy up, and joins anew", state.EtcdWriteRecord,
 		func(v *view) bool { return v.gaveWay() && v.in(state.EtcdVoter) && v.listed() }, writeEmpty,
 	},
+}
+
+// quarantines are how long a learner waits for its promotion after the first,
+// second, ... stall of one boot of the host that went on: a host whose disk or
+// port is still bad would hold up every write again.
+var quarantines = []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour}
+
+// Quarantine is how long a learner waits after so many stalls.
+func Quarantine(stalls int) time.Duration {
+	return quarantines[min(max(stalls, 1), len(quarantines))-1]
+}
+
+// GoesOn reports whether a verdict ends a stall: this host goes on without its
+// peer, or has it fenced.
+func GoesOn(s state.EtcdSnapshot, verdict state.EtcdVerdict) bool {
+	ends := verdict.Action == state.EtcdAskFence || verdict.Record != nil && verdict.Record.State.Leads()
+	return ends && look(&s).stalled()
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -42,6 +43,11 @@ type Sources struct {
 	Human     func() (state.Fact[state.Confirmation], error)
 	// Power is what the peer's BMC said a moment ago, unknown where nobody asked.
 	Power func() state.Fact[string]
+	// Pulse returns for how long nothing was committed through the local etcd,
+	// and what this host's own tests found; nil for nobody.
+	Pulse func(running bool) (stalled time.Duration, sick string)
+	// Addresses are those of this host on all its networks; nil for none.
+	Addresses func() []netip.Addr
 }
 
 // Observer makes snapshots, and remembers between them what has a duration.
@@ -98,6 +104,10 @@ func (o *Observer) Snapshot(ctx context.Context, w Wish) (state.EtcdSnapshot, er
 		return s, err
 	}
 	o.local(ctx, &s)
+	s.Local.Quarantine = o.Memory.Quarantine()
+	if o.Addresses != nil {
+		s.Addresses = o.Addresses()
+	}
 	if state.Is(s.Pacemaker.Contact, true) {
 		o.statement(ctx, &s)
 	}
@@ -155,6 +165,9 @@ func (o *Observer) local(ctx context.Context, s *state.EtcdSnapshot) {
 		return
 	}
 	s.Local.Running = state.Known(held)
+	if o.Pulse != nil {
+		s.Local.Stalled, s.Local.Sick = o.Pulse(held)
+	}
 	if held {
 		o.running(ctx, s)
 	} else {

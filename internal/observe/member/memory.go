@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/host"
 )
 
@@ -26,6 +27,10 @@ type memory struct {
 	Contact bool          `json:"contact"`
 	Joined  time.Duration `json:"joined"`
 	Heard   string        `json:"heard,omitempty"`
+	// Stalls counts how often the pair committed nothing until this host went on
+	// alone; Stalled is when that was for the last time.
+	Stalls  int           `json:"stalls,omitempty"`
+	Stalled time.Duration `json:"stalled,omitempty"`
 }
 
 // OpenMemory reads the memory of this boot; that of another one is forgotten.
@@ -53,7 +58,8 @@ func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duratio
 		m.blind = false
 		return m.m.Joined, nil
 	}
-	next := memory{Boot: boot, Ring: ring, Contact: contact, Joined: m.m.Joined, Heard: m.m.Heard}
+	next := m.m
+	next.Boot, next.Ring, next.Contact = boot, ring, contact
 	known := m.m.Ring != 0
 	if contact || known && (m.blind || !m.m.Contact) {
 		next.Joined = now
@@ -73,6 +79,28 @@ func (m *Memory) Hear(boot string) error {
 	next := m.m
 	next.Heard = boot
 	return m.write(next)
+}
+
+// sameStall is how long one stall may take: what happens in it counts once.
+const sameStall = 2 * time.Minute
+
+// Stall remembers that the pair committed nothing until this host went on alone.
+func (m *Memory) Stall(now time.Duration) error {
+	if m.m.Stalls > 0 && now-m.m.Stalled < sameStall {
+		return nil
+	}
+	next := m.m
+	next.Stalls, next.Stalled = next.Stalls+1, now
+	return m.write(next)
+}
+
+// Quarantine is until when a learner is not promoted, since boot; zero where
+// nothing stalled.
+func (m *Memory) Quarantine() time.Duration {
+	if m.m.Stalls == 0 {
+		return 0
+	}
+	return m.m.Stalled + etcdmember.Quarantine(m.m.Stalls)
 }
 
 func (m *Memory) write(next memory) error {

@@ -1,0 +1,149 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+const (
+	// peerTime bounds one question to the peer's daemon, over all networks.
+	peerTime = 400 * time.Millisecond
+	// maxWord bounds what is read of a question or an answer, in bytes.
+	maxWord = 16 << 10
+	// mostAddresses bounds how many addresses of a host are told and asked.
+	mostAddresses = 8
+	// listenRetry is how soon listening is tried again.
+	listenRetry = 5 * time.Second
+)
+
+// pairTLS proves each of two hosts to the other with the certificates by which
+// their etcds know each other: nobody but a control plane has one. Names count,
+// not addresses: the hosts speak over any network that joins them.
+type pairTLS struct {
+	peer          string // its node name
+	ca, cert, key string // files, read for each connection
+}
+
+func (p pairTLS) config() (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(p.cert, p.key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate for the peer: %w", err)
+	}
+	bundle, err := os.ReadFile(p.ca)
+	if err != nil {
+		return nil, fmt.Errorf("authorities of the peer: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("authorities of the peer: %s holds no certificate", p.ca)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: roots, ClientCAs: roots,
+		ClientAuth: tls.RequireAndVerifyClientCert, ServerName: p.peer,
+		VerifyConnection: func(cs tls.ConnectionState) error { return cs.PeerCertificates[0].VerifyHostname(p.peer) },
+	}, nil
+}
+
+// server answers the peer until the context ends. A host that cannot listen
+// takes part in a race by its own evidence alone.
+func (p pairTLS) serve(ctx context.Context, port int, answer func() state.RaceAnswer, log func(string, ...any)) error {
+	var trouble string
+	for {
+		err := p.serveOnce(ctx, port, answer)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && err.Error() != trouble {
+			trouble = err.Error()
+			log("the peer cannot ask this host: %s", trouble)
+		}
+		if err := host.Sleep(ctx, listenRetry); err != nil {
+			return err
+		}
+	}
+}
+
+func (p pairTLS) serveOnce(ctx context.Context, port int, answer func() state.RaceAnswer) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /"+state.RacePeerPath, func(w http.ResponseWriter, _ *http.Request) { reply(w, answer()) })
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
+		IdleTimeout: 10 * time.Second, MaxHeaderBytes: maxWord, ErrorLog: nil,
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	configs := &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.config() }}
+	return server.Serve(tls.NewListener(listener, configs))
+}
+
+// ask asks the peer at all addresses at once; the first answer counts.
+func (p pairTLS) ask(ctx context.Context, port int, addresses []netip.Addr) (state.RaceAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, peerTime)
+	defer cancel()
+	cfg, err := p.config()
+	if err != nil {
+		return state.RaceAnswer{}, err
+	}
+	type word struct {
+		answer state.RaceAnswer
+		err    error
+	}
+	words := make(chan word, len(addresses))
+	var group sync.WaitGroup
+	for _, a := range addresses {
+		group.Go(func() {
+			answer, err := askAt(ctx, cfg, netip.AddrPortFrom(a, uint16(port))) //nolint:gosec // a port
+			words <- word{answer, err}
+		})
+	}
+	go func() { group.Wait(); close(words) }()
+	errs := []error{errors.New("the peer answers at none of its addresses")}
+	for w := range words {
+		if w.err == nil {
+			return w.answer, nil
+		}
+		errs = append(errs, w.err)
+	}
+	return state.RaceAnswer{}, errors.Join(errs...)
+}
+
+func askAt(ctx context.Context, cfg *tls.Config, at netip.AddrPort) (out state.RaceAnswer, err error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: cfg}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at.String()+"/"+state.RacePeerPath, http.NoBody)
+	if err != nil {
+		return out, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return out, fmt.Errorf("%s says %s", at, resp.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxWord))
+	if err != nil {
+		return out, err
+	}
+	return out, json.NewDecoder(bytes.NewReader(body)).Decode(&out)
+}

@@ -1,0 +1,191 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/decide/fencerace"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// How often the peer is asked whether it gives way, while it is lost: soon after
+// the loss, when a race may be on, and then now and then.
+const (
+	askSoon   = 200 * time.Millisecond
+	askLater  = 5 * time.Second
+	soonUntil = 30 * time.Second
+)
+
+// race is this host's part in a race of two hosts that may fence each other. It
+// answers the fence agent of this host, and the daemon of the peer.
+type race struct {
+	uptime func() time.Duration
+	// ask asks the peer over every network that joins the hosts.
+	ask func(context.Context) (state.RaceAnswer, error)
+	log func(format string, args ...any)
+
+	mu   sync.Mutex
+	side fencerace.Side
+	// addresses are where the peer may be asked.
+	addresses []netip.Addr
+	there     bool          // Corosync has the peer
+	lost      time.Duration // when it lost it, zero for never
+	turn      state.RaceTurn
+	wake      chan struct{} // the peer was lost or is back: ask it
+	hurry     chan struct{} // the same: ask the neighbours
+}
+
+func newRace(second bool, uptime func() time.Duration, log func(string, ...any)) *race {
+	return &race{uptime: uptime, log: log, side: fencerace.Side{Second: second}, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+}
+
+// setReach takes up what this host knows of its own reach.
+func (r *race) setReach(reach state.Reach) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.side.Reach = reach
+	r.log("reach: %s (%s)", orUnknown(reach.State), reach.Why)
+}
+
+func orUnknown(s state.ReachState) string {
+	if s == state.ReachUnknown {
+		return "unknown"
+	}
+	return string(s)
+}
+
+// setMembership notes whether the peer is there. A cut begins with its loss, and
+// what was said in the one before is over with its return, but for promises.
+func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !m.Known || peer == r.there {
+		return
+	}
+	r.there, r.side.Begun, r.side.Given = peer, 0, 0
+	if !peer {
+		r.lost = r.uptime()
+	}
+	for _, c := range []chan struct{}{r.wake, r.hurry} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// contact is what the evidence of reach is judged by.
+func (r *race) contact() (there bool, lost time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.there, r.lost
+}
+
+// reach is what this host knows of its own reach.
+func (r *race) reach() state.Reach {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.side.Reach
+}
+
+// decide answers the fence agent; report is what this host sees.
+func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceRace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.uptime()
+	if q.Readable && r.side.Begun == 0 {
+		r.side.Begun = now
+	}
+	side := r.side
+	side.Fault = etcdmember.Fault(report.Snapshot)
+	var turn state.FenceRace
+	if q.Cut {
+		turn, side = fencerace.Cut(side, now)
+	} else {
+		side = fencerace.Look(side, now)
+		turn = fencerace.Turn(side, now)
+	}
+	r.side, r.side.Fault = side, ""
+	if turn.Turn != r.turn {
+		r.log("race to fence %s: %s %s", q.Target, turn.Turn, turn.Why)
+	}
+	r.turn = turn.Turn
+	return turn
+}
+
+// answer is this host's word to its peer.
+func (r *race) answer() state.RaceAnswer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out state.RaceAnswer
+	kept := r.side.Kept
+	out, r.side = fencerace.Answer(r.side, r.uptime())
+	if kept == 0 && r.side.Kept != 0 {
+		r.log("race: gives way to the peer: %s", r.side.Reach.Why)
+	}
+	return out
+}
+
+// listen asks the peer while it is lost, until the context ends. A peer that is
+// off answers nothing, which costs nobody anything: nothing waits for it.
+func (r *race) listen(ctx context.Context) error {
+	for {
+		there, lost := r.contact()
+		pause := askLater
+		if !there && lost != 0 {
+			r.askOnce(ctx)
+			if r.uptime()-lost < soonUntil {
+				pause = askSoon
+			}
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (r *race) askOnce(ctx context.Context) {
+	sent := r.uptime() // a promise counts from the question
+	a, err := r.ask(ctx)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.there {
+		return
+	}
+	if a.GivesWay > 0 && r.side.Given == 0 {
+		r.log("race: the peer gives way: %s", a.Reach.Why)
+	}
+	if a.GivesWay > 0 {
+		r.side.Given = sent + a.GivesWay
+	}
+}
+
+// raceOf answers the fence agent on this host.
+func (d *daemon) raceOf(w http.ResponseWriter, q *http.Request) {
+	var request state.RaceRequest
+	if err := json.NewDecoder(q.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r := d.race.Load()
+	if r == nil {
+		reply(w, state.FenceRace{Turn: state.RaceOrder})
+		return
+	}
+	reply(w, r.decide(request, d.report()))
+}

@@ -1,0 +1,39 @@
+package reach
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// notOurs are interfaces that join pods and containers, not hosts.
+var notOurs = []string{"lo", "cni", "flannel", "docker", "podman", "veth", "kube-", "virbr", "nodelocaldns"}
+
+// Addresses returns the addresses by which another host may reach this one, on
+// all its networks, sorted. Virtual IPs are not among them: they are single
+// addresses, and move.
+func Addresses() ([]netip.Addr, error) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	var out []netip.Addr
+	for _, link := range links {
+		if link.Flags&net.FlagUp == 0 || slices.ContainsFunc(notOurs, func(p string) bool { return strings.HasPrefix(link.Name, p) }) {
+			continue
+		}
+		list, err := link.Addrs()
+		if err != nil {
+			continue // it went away
+		}
+		for _, a := range list {
+			if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().IsGlobalUnicast() && !prefix.IsSingleIP() {
+				out = append(out, prefix.Addr())
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out, nil
+}
