@@ -150,7 +150,7 @@ func (p *process) Start(ctx context.Context) error {
 		return errors.New("kubelet runs etcd as a static pod until the hand-over; it is left to it")
 	}
 	if p.stopped() {
-		return errors.New("Pacemaker stopped etcd while its keeper did not answer; it is started when Pacemaker asks for it again")
+		return errors.New("etcd was stopped by Pacemaker while its keeper did not answer; it is started when Pacemaker asks for it again")
 	}
 	spec, err := p.wanted()
 	if err != nil {
