@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -51,7 +52,8 @@ func commands(since time.Duration) []command {
 		{"pacemaker/links.txt", "Corosync's links", []string{"corosync-cfgtool", "-s"}, false},
 		{"pacemaker/corosync-map.txt", "what Corosync counts", []string{"corosync-cmapctl", "-m", "stats"}, false},
 		{"etcd/containers.txt", "podman's containers", []string{"podman", "--cgroup-manager=cgroupfs", "ps", "--all"}, false},
-		{"etcd/etcd.log", "log of etcd", []string{"podman", "--cgroup-manager=cgroupfs", "logs", "--timestamps", "--tail", "5000", "etcd"}, true},
+		{"etcd/etcd.log", "log of etcd", []string{"tail", "--lines=5000", etcdpod.LogFile}, true},
+		{"etcd/output.log", "what etcd said before it had its log, or as it panicked", []string{"podman", "--cgroup-manager=cgroupfs", "logs", "--timestamps", "--tail", "5000", "etcd"}, true},
 		{"network/addresses.txt", "addresses", []string{"ip", "address"}, false},
 		{"network/routes.txt", "routes", []string{"ip", "route", "show", "table", "all"}, false},
 		{"network/routes6.txt", "routes of IPv6", []string{"ip", "-6", "route", "show", "table", "all"}, false},

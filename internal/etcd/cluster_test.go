@@ -55,6 +55,7 @@ type node struct {
 	ended         chan struct{}
 	etcd          *Client
 	serves, shows Identity
+	output        *os.File // of its standard output, the test's where nil
 }
 
 // newNode prepares an etcd that has kubeadm's kinds of certificates.
@@ -97,6 +98,9 @@ func (n *node) start(t testing.TB, args ...string) {
 		"--peer-client-cert-auth", "--peer-trusted-ca-file", n.serves.CA, "--peer-cert-file", n.serves.Cert, "--peer-key-file", n.serves.Key,
 	}, args...)...)
 	n.cmd.Stderr = t.Output()
+	if n.output != nil {
+		n.cmd.Stdout, n.cmd.Stderr = n.output, n.output
+	}
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(t, n.cmd.Start())
 	n.ended = make(chan struct{})

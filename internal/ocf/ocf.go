@@ -44,7 +44,7 @@ func Run(ctx context.Context, environ []string, s command.Streams, action string
 	case "start", "stop", "monitor", "notify", "reload-agent":
 		ctx, cancel := context.WithTimeout(ctx, env.budget())
 		defer cancel()
-		a := agent{socket: state.EtcdSocketPath, alone: agentetcd.OnThisHost()}
+		a := agent{socket: state.EtcdSocketPath, alone: agentetcd.OnThisHost()} //nolint:contextcheck // what takes no context reads /proc
 		return end(s, a.request(ctx, action, env))
 	}
 	return end(s, podmanetcd.Answer{Code: podmanetcd.Unimplemented, Reason: "action " + action + " is unknown"})

@@ -77,7 +77,7 @@ func mayFence(text []byte, resource string) error {
 	case !*enabled:
 		return errors.New("stonith-enabled is false, so nobody is fenced (pcs property set stonith-enabled=true)")
 	case o.Maintenance:
-		return errors.New("Pacemaker is in maintenance mode, so nobody is fenced (pcs property set maintenance-mode=false)")
+		return errors.New("the cluster is in maintenance mode, so nobody is fenced (pcs property set maintenance-mode=false)")
 	}
 	for _, n := range s.Nodes {
 		if n.Maintenance {
@@ -99,7 +99,7 @@ func (s switches) handsOff(resource string) error {
 	}
 	for _, r := range all {
 		if r.ID == resource && (r.Maintenance || !r.Managed && !r.Blocked) {
-			return fmt.Errorf("Pacemaker is told not to manage %s, so nobody is fenced for it (pcs resource manage %s)", resource, resource)
+			return fmt.Errorf("a person told Pacemaker not to manage %s, so nobody is fenced for it (pcs resource manage %s)", resource, resource)
 		}
 	}
 	return nil

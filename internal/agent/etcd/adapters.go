@@ -150,7 +150,7 @@ func (p *process) Start(ctx context.Context) error {
 		return errors.New("kubelet runs etcd as a static pod until the hand-over; it is left to it")
 	}
 	if p.stopped() {
-		return errors.New("Pacemaker stopped etcd while its keeper did not answer; it is started when Pacemaker asks for it again")
+		return errors.New("etcd was stopped by Pacemaker while its keeper did not answer; it is started when Pacemaker asks for it again")
 	}
 	spec, err := p.wanted()
 	if err != nil {
@@ -232,7 +232,7 @@ func ended() error {
 	if free, err := host.FreeSpace(etcdpod.DataDir); err == nil && free < etcdhealth.LeastSpace {
 		return fmt.Errorf("etcd ended as soon as it was started: %d MiB are free on the disk of %s; make room", free>>20, etcdpod.DataDir)
 	}
-	return errors.New("etcd ended as soon as it was started; see: podman logs etcd")
+	return errors.New("etcd ended as soon as it was started; see: tail " + etcdpod.LogFile + "; podman logs etcd")
 }
 
 // stopGrace is how long etcd may take to end in order. It waits for watches to

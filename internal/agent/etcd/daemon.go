@@ -83,7 +83,7 @@ var errAgain = errors.New("the parameters changed: beginning anew")
 // Serve keeps etcd on this host until the context ends.
 func Serve(ctx context.Context, o Options) error {
 	d := newDaemon(o, onHost)
-	d.prepare, d.alone = d.assemble, OnThisHost()
+	d.prepare, d.alone = d.assemble, OnThisHost() //nolint:contextcheck // what takes no context reads /proc
 	if err := d.run(ctx); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
 		return err
 	}
@@ -224,27 +224,28 @@ func (d *daemon) beginAnew() { d.anew.Do(func() { close(d.again) }) }
 // a certificate say, may be there by then.
 const retry = 2 * time.Second
 
-// await returns when the pair is known, or with the context's end.
-func (d *daemon) await(ctx context.Context) {
+// await returns when the pair is known, or false with the context's end.
+func (d *daemon) await(ctx context.Context) bool {
 	for {
-		var later <-chan time.Time
-		if d.remember() != nil {
-			later = time.After(retry)
+		timer := time.NewTimer(retry)
+		if d.remember() == nil {
+			timer.Stop() // a start tells what comes next
 		}
 		select {
 		case <-ctx.Done():
-			return
+			timer.Stop()
+			return false
 		case <-d.set:
-			return
-		case <-later:
+			timer.Stop()
+			return true
+		case <-timer.C:
 		}
 	}
 }
 
 // keep waits for the pair and keeps etcd.
 func (d *daemon) keep(ctx context.Context) error {
-	d.await(ctx)
-	if ctx.Err() != nil {
+	if !d.await(ctx) {
 		return nil // it was asked to end
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -236,7 +236,10 @@ func (v view) redundant() metav1.Condition {
 	if who := leaver(s); who != "" {
 		return lost(who + " leaves")
 	}
-	if s.Record.Known && s.Record.Value.State != state.EtcdPair {
+	if !s.Record.Known { // etcd runs on, and is found to wait for a person when the peer is lost
+		return lost("the record of " + v.Host + " cannot be read, so it cannot go on alone (sudo holdfast explain etcd)")
+	}
+	if s.Record.Value.State != state.EtcdPair {
 		return resyncing(fmt.Sprintf("both are voters and the record of %s says %s, not %s yet", v.Host, s.Record.Value.State, state.EtcdPair))
 	}
 	if state.Is(s.Local.Leader, 0) {

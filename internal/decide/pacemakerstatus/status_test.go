@@ -266,6 +266,7 @@ func TestRedundancyIsAConditionOfItsOwn(t *testing.T) {
 		ReasonPeerLost + " alone":            func(s *state.EtcdSnapshot) { s.Local.Members.Value = s.Local.Members.Value[:1] },
 		ReasonPeerLost + " never started":    func(s *state.EtcdSnapshot) { s.Local.Members.Value[1].Name = "" },
 		ReasonPeerLost + " no leader":        func(s *state.EtcdSnapshot) { s.Local.Leader.Value = 0 },
+		ReasonPeerLost + " no record":        func(s *state.EtcdSnapshot) { s.Record = state.Fact[state.EtcdRecord]{} },
 		ReasonPeerLost + " this host leaves": func(s *state.EtcdSnapshot) { s.Record.Value.State = state.EtcdDeparting },
 		ReasonPeerLost + " the peer leaves": func(s *state.EtcdSnapshot) {
 			s.Record.Value.State = state.EtcdSole

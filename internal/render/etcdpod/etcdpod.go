@@ -26,7 +26,15 @@ const (
 	Path     = "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml"
 	DataDir  = "/var/lib/etcd"
 	CertsDir = "/etc/kubernetes/pki/etcd"
+	// LogFile is where etcd writes its log itself. A log to its standard output
+	// is read by a process of podman's, and etcd hangs as soon as that does not
+	// read on. The file lies on the disk of its data, without which etcd hangs
+	// anyway, and outlives a reboot.
+	LogFile = DataDir + "/log/etcd.log"
 )
+
+// logRotation bounds the log: four files of 16 MiB.
+const logRotation = `{"maxsize":16,"maxage":0,"maxbackups":3,"localtime":false,"compress":false}`
 
 // authorities is the annotation that holds a hash of the authorities' bundle:
 // etcd reads that file only when it starts.
@@ -122,7 +130,7 @@ func (s Spec) container(self Node) corev1.Container {
 // corruption before the start: it asks the peer and takes seconds where that is
 // dead.
 func (s Spec) flags(self Node) []string {
-	return []string{
+	return append([]string{
 		"--name=" + self.Name,
 		"--data-dir=" + DataDir,
 		"--initial-cluster=" + s.members(),
@@ -142,7 +150,12 @@ func (s Spec) flags(self Node) []string {
 		"--peer-key-file=" + CertsDir + "/peer.key",
 		"--snapshot-count=10000",
 		"--watch-progress-notify-interval=5s",
-	}
+	}, LogFlags(LogFile)...)
+}
+
+// LogFlags have etcd write its log to a file, and bound it.
+func LogFlags(file string) []string {
+	return []string{"--log-outputs=" + file, "--enable-log-rotation=true", "--log-rotation-config-json=" + logRotation}
 }
 
 // members lists both nodes by name, so that both manifests say the same.
