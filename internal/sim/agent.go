@@ -177,6 +177,7 @@ func (w *world) act(i int) {
 	h := &w.hosts[i]
 	v := *h.pending
 	h.pending = nil
+	w.overruled(i, v)
 	switch v.Action {
 	case state.EtcdWriteRecord:
 		w.writeRecord(i, *v.Record)

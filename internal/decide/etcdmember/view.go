@@ -155,9 +155,10 @@ func (v *view) heard() bool {
 
 // Hears reports whether the peer says now that it has not gone on alone. The
 // agent remembers until the next boot that it was so. A peer without a record
-// cannot say so: its lost disk may have been the survivor's.
+// cannot say so: its lost disk may have been the survivor's. A learner can: it
+// became one because this host led, and cannot have led since.
 func Hears(s state.EtcdSnapshot) bool {
-	return counts(&s) && slices.Contains([]state.EtcdState{state.EtcdPair, state.EtcdVoter, state.EtcdDeparting}, s.Statement.Value.Record.State)
+	return counts(&s) && slices.Contains([]state.EtcdState{state.EtcdLearner, state.EtcdPair, state.EtcdVoter, state.EtcdDeparting}, s.Statement.Value.Record.State)
 }
 
 // yielded reports whether the peer gave up the copy that the membership lists.
