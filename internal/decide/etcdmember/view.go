@@ -237,10 +237,10 @@ func (v *view) offered() (state.MemberID, bool) {
 	return 0, false
 }
 
-// unstarted reports whether the own record holds a learner that this host
+// unstarted reports whether the own record, which names a member, holds a learner that this host
 // accepted and never started: it still names the one that was given up before.
 func (v *view) unstarted() bool {
-	return v.in(state.EtcdLearner) && v.own.Member != 0 && v.own.Yields != 0
+	return v.in(state.EtcdLearner) && v.own.Yields != 0
 }
 
 // strange returns a member that the peer lists beside itself, while this host
