@@ -204,6 +204,7 @@ func (w *world) act(i int) {
 		return // it waits for the disk, and says nothing until then
 	}
 	h.pending = nil
+	w.overruled(i, v)
 	switch v.Action {
 	case state.EtcdWriteRecord:
 		w.writeRecord(i, *v.Record)

@@ -83,3 +83,15 @@ func startNameless(s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 		*v = state.EtcdVerdict{Action: state.EtcdStart, Rule: v.Rule}
 	}
 }
+
+// overruled notes that a host that a person overruled while it was off goes on
+// with what it remembers, before it has heard so. Both lost sight of each other
+// in the moment in which they met; the person was told not to start it alone.
+func (w *world) overruled(i int, v state.EtcdVerdict) {
+	h := &w.hosts[i]
+	mine, theirs := h.disk.record, w.hosts[1-i].disk.record
+	acts := v.Action == state.EtcdStart || v.Action == state.EtcdWriteRecord
+	if acts && !h.contact && mine.State.Leads() && mine.Forced.Who == "" && theirs.Forced.Who != "" {
+		w.ignored = true
+	}
+}

@@ -159,13 +159,10 @@ var (
 )
 
 // TestProtocol is docs/adr/0010-two-node-protocol.md sentence by sentence.
-func TestProtocol(t *testing.T) {
-	for _, c := range []struct {
-		sentence string
-		snapshot state.EtcdSnapshot
-		action   state.EtcdAction
-		rule     string
-	}{
+func TestProtocol(t *testing.T) { prove(t, protocol()) }
+
+func protocol() []sentence {
+	return []sentence{
 		// Pair, peer lost
 		{"a healthy pair is left alone", host(), state.EtcdIdle, "equal.idle"},
 		{"pair, peer lost: wait until it is fenced", host(gonePeer), state.EtcdWait, "gone.unproved"},
@@ -310,13 +307,6 @@ func TestProtocol(t *testing.T) {
 		{"unknown contact: wait", host(fenced, at(func(s *state.EtcdSnapshot) { s.Pacemaker.Contact.Known = false })), state.EtcdWait, "unknown.local"},
 		{"unknown data: wait", host(stopped, at(func(s *state.EtcdSnapshot) { s.Data.Known = false })), state.EtcdWait, "unknown.data"},
 		{"a removed member stops", host(members(beta)), state.EtcdStop, "removed.stop"},
-	} {
-		t.Run(c.sentence, func(t *testing.T) {
-			got := Decide(c.snapshot)
-			if got.Action != c.action || got.Rule != c.rule {
-				t.Errorf("%s (%s): %s\nevidence: %q\nwant %s (%s)", got.Action, got.Rule, got.Reason, got.Evidence, c.action, c.rule)
-			}
-		})
 	}
 }
 

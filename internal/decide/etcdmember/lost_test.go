@@ -53,3 +53,10 @@ func TestALearnersIdIsUsedOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestALearnerSaysThatItHasNotGoneOnAlone(t *testing.T) {
+	prove(t, []sentence{
+		{"a pair that booted goes on without a peer that gave its copy up to it", host(noLeader, unheard, peerEmpty), state.EtcdWriteRecord, "equal.take-over"},
+		{"and not without one that has lost its memory", host(noLeader, unheard, blank, peerStopped), state.EtcdAskHuman, "equal.peer-lost"},
+	})
+}

@@ -258,17 +258,12 @@ var takeOverRules = []rule{
 	{
 		"take-over.remove", "the stand-in votes and we lead",
 		"the peer is removed by an ordinary membership change", state.EtcdRemove,
-		func(v *view) bool { return v.in(state.EtcdTakingOver) && v.otherVoter() && v.iLead() }, aboutOther,
+		func(v *view) bool { return v.otherVoter() && v.iLead() }, aboutOther,
 	},
 	{
 		"take-over.sole", "we are the only voter and lead",
 		"the removal is committed: this host is the only voter", state.EtcdWriteRecord,
-		func(v *view) bool { return !v.in(state.EtcdSole) && !v.otherVoter() && v.iLead() }, writeSole,
-	},
-	{
-		"take-over.end", "sole, and a stand-in is left",
-		"the stand-in has done its work", state.EtcdStopStandIn,
-		func(v *view) bool { return v.in(state.EtcdSole) && v.standIn() != 0 }, nil,
+		func(v *view) bool { return !v.otherVoter() && v.iLead() }, writeSole,
 	},
 	{
 		"take-over.wait", "all else", "waits for the election, or for the removal to be committed", state.EtcdWait,

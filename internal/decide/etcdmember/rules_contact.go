@@ -143,11 +143,10 @@ func peerLeads(v *view) bool { return v.peer.Record.State.Leads() }
 
 func (v *view) listed() bool { _, ok := v.listedByPeer(); return ok }
 
-// mayStart reports whether the peer's membership lists this copy, which alone
-// is not enough for a copy that was eligible once: the peer may list it only
-// because it forgot how far it had committed, until it leads.
+// mayStart reports whether the copy can be started behind the peer. A copy that
+// was eligible once may lead as well as the peer, and was made a voter's before.
 func (v *view) mayStart() bool {
-	return v.whole() && (v.peer.Leads || v.in(state.EtcdLearner, state.EtcdVoter))
+	return v.whole() && v.in(state.EtcdLearner, state.EtcdVoter)
 }
 
 var peerLeadsRules = slices.Concat(followFirstRules, stallFollowRules, followRules)

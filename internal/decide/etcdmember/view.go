@@ -155,9 +155,10 @@ func (v *view) heard() bool {
 
 // Hears reports whether the peer says now that it has not gone on alone. The
 // agent remembers until the next boot that it was so. A peer without a record
-// cannot say so: its lost disk may have been the survivor's.
+// cannot say so: its lost disk may have been the survivor's. A learner can: it
+// became one because this host led, and cannot have led since.
 func Hears(s state.EtcdSnapshot) bool {
-	return counts(&s) && slices.Contains([]state.EtcdState{state.EtcdPair, state.EtcdVoter, state.EtcdDeparting}, s.Statement.Value.Record.State)
+	return counts(&s) && slices.Contains([]state.EtcdState{state.EtcdLearner, state.EtcdPair, state.EtcdVoter, state.EtcdDeparting}, s.Statement.Value.Record.State)
 }
 
 // yielded reports whether the peer gave up the copy that the membership lists.
@@ -236,10 +237,10 @@ func (v *view) offered() (state.MemberID, bool) {
 	return 0, false
 }
 
-// unstarted reports whether the own record holds a learner that this host
+// unstarted reports whether the own record, which names a member, holds a learner that this host
 // accepted and never started: it still names the one that was given up before.
 func (v *view) unstarted() bool {
-	return v.in(state.EtcdLearner) && v.own.Member != 0 && v.own.Yields != 0
+	return v.in(state.EtcdLearner) && v.own.Yields != 0
 }
 
 // strange returns a member that the peer lists beside itself, while this host

@@ -1,0 +1,46 @@
+package etcdmember
+
+import (
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func TestLeaving(t *testing.T) { prove(t, leavingSentences()) }
+
+// leavingSentences is what a host does that Pacemaker stops.
+func leavingSentences() []sentence {
+	return []sentence{
+		{"the limit of a leave is its last moment, also for a newcomer whose peer is sole", like("or by the newcomer if it leads", leavingFor(LeaveLimit)), state.EtcdMoveLeader, "leave.hand-over-leadership"},
+		{"who departs and leads moves leadership again", like("who stops waits a moment for word that the peer stops too", own(state.EtcdDeparting)), state.EtcdMoveLeader, "leave.hand-over-leadership"},
+		{"who stops looks again where it is unknown whether the peer's etcd runs", like("who stops waits a moment for word that the peer stops too", peerUnknown), state.EtcdWait, "leave.look-again"},
+		{"who does not know whether its own etcd runs stops", like("who stops waits a moment for word that the peer stops too", runningUnknown), state.EtcdStop, "leave.stop"},
+		{"a pair leaves a survivor too", like("then departing is written", peer(state.EtcdSole)), state.EtcdWriteRecord, "leave.depart"},
+		{"who departs does not wait for a peer whose etcd may be down", like("the leaver waits for its removal", peerUnknown), state.EtcdStop, "leave.stop"},
+		{"who is removed moves no leadership", like("removed: the leaver stops", member(0xb)), state.EtcdStop, "leave.stop"},
+		{"a stand-in is stopped before the stop is finished", like("but not before the peer has read that it departs", standIn(0xa)), state.EtcdStop, "leave.stop"},
+		{"who leads stops after the limit of a leave", like("a healthy pair is left alone", leavingFor(LeaveLimit+1)), state.EtcdStop, "leave.stop"},
+		{"who stops gives up no copy that did not depart", like("a copy that is not listed is given up in the record first", leaves), state.EtcdIdle, "leave.stopped"},
+		{"a voter does not leave a pair", like("the newcomer becomes pair when told so", leaves), state.EtcdStop, "leave.stop"},
+		{"a host that is no member of what it runs does not leave", like("who stops waits a moment for word that the peer stops too", member(0x0)), state.EtcdStop, "leave.stop"},
+		{"without a number of the membership nothing was said: who stops looks again", like("who stops waits a moment for word that the peer stops too", noRing), state.EtcdWait, "leave.look-again"},
+		{"a host that cannot read its record does not leave", like("who stops waits a moment for word that the peer stops too", unreadable), state.EtcdStop, "leave.stop"},
+		{"the only voter does not leave", like("who stops waits a moment for word that the peer stops too", members(alpha)), state.EtcdStop, "leave.stop"},
+		{"who stops and sees a third member lead does not wait", like("who leads moves leadership first", led(0xd)), state.EtcdStop, "leave.stop"},
+		{"who stops looks again where the leader is unknown", like("who leads moves leadership first", leaderUnknown), state.EtcdWait, "leave.look-again"},
+		{"the limit of a leave is the last moment to depart", like("then departing is written", leavingFor(LeaveLimit)), state.EtcdWriteRecord, "leave.depart"},
+		{"and after it nobody departs", like("then departing is written", leavingFor(LeaveLimit+1)), state.EtcdStop, "leave.stop"},
+		{"who departs does not wait for a peer that departs too", like("the leaver waits for its removal", peer(state.EtcdDeparting)), state.EtcdStop, "leave.stop"},
+		{"who departs does not wait for a peer that stops too", like("the leaver waits for its removal", peerLeaves), state.EtcdStop, "leave.stop"},
+		{"who departs and cannot read its record any more stops", like("the leaver waits for its removal", unreadable), state.EtcdStop, "leave.stop"},
+		{"the limit of a leave is the last moment to wait", like("the leaver waits for its removal", leavingFor(LeaveLimit)), state.EtcdWait, "leave.await-removal"},
+		{"a yield to a peer that takes over counts", like("a departing member whose etcd has stopped yields", peer(state.EtcdTakingOver)), state.EtcdWriteRecord, "leave.yield"},
+		{"what was given up is not given up again", like("a departing member whose etcd has stopped yields", yields(0xa)), state.EtcdIdle, "leave.stopped"},
+		{"nothing is yielded to a peer that yielded itself", like("a departing member whose etcd has stopped yields", peerYields(0xa)), state.EtcdIdle, "leave.stopped"},
+		{"a host that cannot read its record yields nothing", like("a departing member whose etcd has stopped yields", unreadable), state.EtcdIdle, "leave.stopped"},
+		{"a voter that stops looks again too", like("who does not know its members for the moment looks again", own(state.EtcdVoter)), state.EtcdWait, "leave.look-again"},
+		{"who stops beside a peer that stops does not look again", like("who does not know its members for the moment looks again", peerLeaves), state.EtcdStop, "leave.stop"},
+		{"who stops and cannot read its record does not look again", like("who does not know its members for the moment looks again", unreadable), state.EtcdStop, "leave.stop"},
+		{"the limit of looking again is its last moment", like("who does not know its members for the moment looks again", leavingFor(LeaveLook)), state.EtcdWait, "leave.look-again"},
+	}
+}
