@@ -193,7 +193,7 @@ func TestASystemThatReportsNoIdentityIsNotTrusted(t *testing.T) {
 		uuid, serial string
 		ok           bool
 	}{{"", "", false}, {testUUID, "", true}, {"", testSerial, true}, {testUUID, "that of the board", true}, {"4c4c4544-0051-3310-8051-b7c04f4e3133", testSerial, false}} {
-		if err := e.meant(c.uuid, c.serial); (err == nil) != c.ok {
+		if err := e.meant(c.uuid, c.serial, ""); (err == nil) != c.ok {
 			t.Errorf("UUID %q, serial %q: %v", c.uuid, c.serial, err)
 		}
 	}
