@@ -157,7 +157,7 @@ func endpoint(dev state.FencingDevice, parse parser) (redfish.Endpoint, error) {
 	}
 	return redfish.Endpoint{
 		Address: address, Username: dev.Username, Password: config.Secret(dev.Password),
-		InsecureSkipVerify: dev.Insecure, Fingerprint: dev.Fingerprint,
+		InsecureSkipVerify: dev.Insecure, Fingerprint: dev.Fingerprint, LegacyTLS: dev.LegacyTLS,
 		UUID: dev.UUID, Serial: dev.Serial, SystemID: dev.SystemID, Timeout: answerTimeout,
 	}, nil
 }

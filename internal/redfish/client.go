@@ -76,6 +76,8 @@ type Endpoint struct {
 	InsecureSkipVerify bool
 	// Fingerprint pins the certificate: its SHA-256 in hex, empty for none.
 	Fingerprint string
+	// LegacyTLS allows what older controllers need: TLS below 1.2, RSA key exchange.
+	LegacyTLS bool
 	// RootCAs verify the certificate; nil means those of the host.
 	RootCAs *x509.CertPool
 	// Timeout bounds each request, its connection included; zero means

@@ -31,6 +31,8 @@ const (
 	Canceled Reason = "canceled"
 	// Certificate: its certificate cannot be trusted.
 	Certificate Reason = "certificate"
+	// TLS: no encryption that both sides allow.
+	TLS Reason = "tls"
 	// Credentials: it refuses the account, or what the account may do.
 	Credentials Reason = "credentials"
 	// NotFound: it does not have the system.
@@ -57,6 +59,7 @@ var advice = map[Reason]string{
 	Timeout:     "check that the BMC is alive and reset it if it hangs; its web page must open",
 	Canceled:    "try again",
 	Certificate: "trust its certificate (additionalTrustBundle), replace it, or set certificateVerification: Disabled",
+	TLS:         "update its firmware; or allow this one BMC older TLS and RSA key exchange: tls: Legacy in install-config.yaml and in its Secret, or 'holdfast fencing rotate NODE --tls Legacy'",
 	Credentials: "check user name and password, and that the account may operate the system",
 	NotFound:    "check the system's path in the address, /redfish/v1/Systems/ID",
 	Conflict:    "read the power state and try again",
@@ -159,6 +162,9 @@ func explain(err error) (Reason, string) {
 	if untrusted(err) {
 		return Certificate, "its certificate is not trusted: " + innermost(err)
 	}
+	if e, ok := errors.AsType[handshakeError](err); ok && !isTimeout(err) {
+		return TLS, handshakeDetail(e)
+	}
 	switch {
 	case errors.Is(err, errRedirect):
 		return Protocol, errRedirect.Error()
@@ -170,6 +176,15 @@ func explain(err error) (Reason, string) {
 		return Unreachable, "no connection: " + innermost(err)
 	}
 	return Protocol, "it answers what is not understood: " + innermost(err)
+}
+
+// handshakeDetail says what an old stack does: it refuses, answers in a version
+// that was not offered, or hangs up.
+func handshakeDetail(e handshakeError) string {
+	if errors.Is(e, io.EOF) || errors.Is(e, syscall.ECONNRESET) {
+		return "it breaks off the TLS handshake, as one does that knows nothing newer than TLS 1.1"
+	}
+	return "no TLS handshake: " + innermost(e)
 }
 
 const statusConflict = http.StatusConflict

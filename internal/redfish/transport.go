@@ -27,18 +27,13 @@ var errRedirect = errors.New("it redirects to another place")
 // httpClient speaks to the one place of an endpoint: directly, without the
 // proxy of the environment, over HTTP/1.1, which all controllers know.
 func httpClient(e Endpoint, took *slowest) *http.Client {
-	dial := e.DialContext
-	if dial == nil {
-		dial = dialer.DialContext
-	}
 	return &http.Client{
 		CheckRedirect: sameHost,
 		Timeout:       e.Timeout,
 		Transport: bounded{slowest: took, Transport: &http.Transport{
-			DialContext:        dial,
+			DialTLSContext:     dialTLS(e, e.tlsConfig()),
 			DisableCompression: true, // answers are small, and some compress what was not asked for
 			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
-			TLSClientConfig:    e.tlsConfig(),
 		}},
 	}
 }
