@@ -308,3 +308,20 @@ func TestConnectionsAreMadeByTheGivenDialer(t *testing.T) {
 		t.Errorf("dialled %v", got)
 	}
 }
+
+func TestWordsStayWholeWhereTheAccountIsTakenOut(t *testing.T) {
+	for _, c := range []struct{ user, password, text, want string }{
+		{"u", "S3cr3t-battery", "not understood by u: S3cr3t-battery", "not understood by <redacted>: <redacted>"},
+		{"admin", "on", "administrator admin: connection on", "administrator <redacted>: connection <redacted>"},
+		{"root", "S3cr3t-battery", "xS3cr3t-batteryx", "x<redacted>x"},
+		{"redacted", "ed", "for redacted with ed", "for <redacted> with <redacted>"},
+		{"a", "!b", "a!b x!b !bx", "<redacted><redacted> x<redacted> !bx"},
+		{"u", "p", "Basic dTpw", "Basic <redacted>"},
+		{"", "", "nothing", "nothing"},
+	} {
+		e := Endpoint{Username: c.user, Password: config.Secret(c.password)}
+		if got := e.scrub(c.text); got != c.want {
+			t.Errorf("%s, %s: %q, want %q", c.user, c.password, got, c.want)
+		}
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stmcginnis/gofish/schemas"
 )
@@ -277,15 +279,60 @@ func isNetwork(err error) bool {
 	return op || dns
 }
 
-// scrub takes the account out of a text, in each form that could be echoed.
+// longSecret is the length from which on a password is looked for within words
+// too: it is no part of one by chance.
+const longSecret = 8
+
+// scrub takes the account out of a text, in each form that could be echoed. A
+// user name, and a short password, is taken out as a word of its own: a user
+// called u would spoil every other word.
 func (e Endpoint) scrub(text string) string {
 	password := e.Password.Reveal()
-	pair := base64.StdEncoding.EncodeToString([]byte(e.Username + ":" + password))
-	var forms []string
-	for _, secret := range []string{pair, password, e.Username} {
-		if secret != "" {
-			forms = append(forms, secret, "<redacted>")
-		}
+	text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(e.Username+":"+password)), redacted)
+	if len(password) >= longSecret {
+		text = strings.ReplaceAll(text, password, redacted)
 	}
-	return strings.NewReplacer(forms...).Replace(text) // in one pass, so that no replacement is replaced
+	for _, secret := range []string{password, e.Username} {
+		text = withoutWord(text, secret)
+	}
+	return text
 }
+
+const redacted = "<redacted>"
+
+// withoutWord takes a word out of a text, but not out of the marks in it.
+func withoutWord(text, word string) string {
+	if word == "" {
+		return text
+	}
+	var out strings.Builder
+	for {
+		at := strings.Index(text, word)
+		if at < 0 {
+			return out.String() + text
+		}
+		if mark := strings.Index(text, redacted); mark >= 0 && mark < at+len(word) && at < mark+len(redacted) {
+			out.WriteString(text[:mark+len(redacted)])
+			text = text[mark+len(redacted):]
+			continue
+		}
+		end := at + len(word)
+		if standsAlone(out.String()+text[:at], word, text[end:]) {
+			out.WriteString(text[:at] + redacted)
+		} else {
+			out.WriteString(text[:end])
+		}
+		text = text[end:]
+	}
+}
+
+// standsAlone reports whether a word is not a part of a longer one.
+func standsAlone(before, word, after string) bool {
+	first, _ := utf8.DecodeRuneInString(word)
+	last, _ := utf8.DecodeLastRuneInString(word)
+	left, _ := utf8.DecodeLastRuneInString(before)
+	right, _ := utf8.DecodeRuneInString(after)
+	return !(before != "" && inWord(first) && inWord(left)) && !(after != "" && inWord(last) && inWord(right))
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
