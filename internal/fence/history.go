@@ -27,6 +27,8 @@ type Total struct {
 	Last Record `json:"last"`
 	// Worst is how long the slowest proven one took, without its delay.
 	Worst time.Duration `json:"worst"`
+	// Cut is when a proven one last had to cut the power.
+	Cut time.Time `json:"cut"`
 }
 
 // Totals are by target.
@@ -39,6 +41,9 @@ func (all Totals) add(r Record) {
 		t.Worst = max(t.Worst, r.Phases.Identify+r.Phases.PowerOff+r.Phases.Evidence)
 	} else {
 		t.Failed++
+	}
+	if r.Off && r.Requests > 0 {
+		t.Cut = r.Time
 	}
 	all[r.Target] = t
 }
@@ -166,6 +171,16 @@ func readHistory(path string) (Totals, []Record, error) {
 	return dropped, records, nil
 }
 
+// TotalsOf returns what all fences of a history come to, those that were taken
+// away included.
+func TotalsOf(path string) (Totals, error) {
+	totals, records, err := readHistory(path)
+	for _, r := range records {
+		totals.add(r)
+	}
+	return totals, err
+}
+
 // Sums are the totals of a history for who asks again and again: it is read
 // where it has changed.
 type Sums struct {
@@ -184,12 +199,9 @@ func (s *Sums) Of(path string) (Totals, error) {
 	if err == nil && s.seen != nil && s.path == path && os.SameFile(s.seen, info) && s.seen.Size() == info.Size() && s.seen.ModTime().Equal(info.ModTime()) {
 		return s.totals, nil
 	}
-	totals, records, err := readHistory(path) // what is added meanwhile is in it, and read once more
+	totals, err := TotalsOf(path) // what is added meanwhile is in it, and read once more
 	if err != nil {
 		return nil, err
-	}
-	for _, r := range records {
-		totals.add(r)
 	}
 	s.path, s.seen, s.totals = path, info, totals
 	s.reads++

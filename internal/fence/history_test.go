@@ -10,7 +10,7 @@ import (
 
 func TestTheHistoryIsBoundedAndItsSumsAreNot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
-	proven := Record{Target: "cp-1", Off: true, Time: time.Unix(1000, 0).UTC(), Phases: Phases{PowerOff: 7 * time.Second}}
+	proven := Record{Target: "cp-1", Off: true, Requests: 1, Time: time.Unix(1000, 0).UTC(), Phases: Phases{PowerOff: 7 * time.Second}}
 	if err := appendHistory(path, proven); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestTheHistoryIsBoundedAndItsSumsAreNot(t *testing.T) {
 			t.Fatalf("after %d: %d bytes, %v", i, info.Size(), err)
 		}
 		total, err := sums.Of(path)
-		if got := total["cp-1"]; err != nil || got.Proven != 1 || got.Failed != i+1 || got.Worst != 7*time.Second || !got.Last.Time.Equal(proven.Time) {
+		if got := total["cp-1"]; err != nil || got.Proven != 1 || got.Failed != i+1 || got.Worst != 7*time.Second || !got.Last.Time.Equal(proven.Time) || !got.Cut.Equal(proven.Time) {
 			t.Fatalf("after %d: %+v, %v", i, got, err)
 		}
 	}
