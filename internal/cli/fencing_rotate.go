@@ -26,7 +26,7 @@ import (
 // rotateFlags are those of fencing rotate.
 type rotateFlags struct {
 	username, passwordFile, address, fingerprint string
-	verification, uuid, serial                   string
+	verification, tls, uuid, serial              string
 	pin, push                                    bool
 	kubeconfig, output                           string
 }
@@ -60,6 +60,7 @@ changed, or it failed; 2 wrong usage.`,
   sudo holdfast fencing rotate cp-1 --username fencer --password-file /root/new
   ssh -t cp-2 sudo holdfast fencing rotate cp-1
   sudo holdfast fencing rotate cp-1 --pin
+  sudo holdfast fencing rotate cp-1 --uuid 4c4c4544-0051-3310-8051-b7c04f4e3132
   sudo holdfast fencing rotate --push`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,8 +85,9 @@ changed, or it failed; 2 wrong usage.`,
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the only certificate to trust; none takes a pin away")
 	flags.BoolVar(&f.pin, "pin", false, "trust only the certificate that the BMC shows now, after it was compared by you")
 	flags.StringVar(&f.verification, "certificate-verification", "", "Enabled or Disabled (default: as it is)")
-	flags.StringVar(&f.uuid, "uuid", "", "what the BMC reports as UUID, where that is never the host's own; none forgets it")
-	flags.StringVar(&f.serial, "serial", "", "the same for the serial number")
+	flags.StringVar(&f.tls, "tls", "", "Default, or Legacy for a BMC that has nothing newer than TLS 1.1 or RSA key exchange (default: as it is)")
+	flags.StringVar(&f.uuid, "uuid", "", "what the BMC reports as UUID, where neither that nor its serial number is the host's own; none forgets it")
+	flags.StringVar(&f.serial, "serial", "", "the same for the serial number; one of the two is enough")
 	flags.BoolVar(&f.push, "push", false, "only write the Secrets that are to follow")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", adminKubeconfig, "how the cluster is reached")
 	return cmd
@@ -106,6 +108,12 @@ func (f *rotateFlags) check(args []string) error {
 	}
 	if v := f.verification; v != "" && v != config.CertificateVerificationEnabled && v != config.CertificateVerificationDisabled {
 		wrong("--certificate-verification %q: must be Enabled or Disabled", v)
+	}
+	if v := f.tls; v != "" && v != config.TLSDefault && v != config.TLSLegacy {
+		wrong("--tls %q: must be Default or Legacy", v)
+	}
+	if f.uuid != "" && f.serial != "" {
+		wrong("--serial: not together with --uuid, one of them tells the machine from others")
 	}
 	if f.address != "" {
 		if _, err := config.ParseBMCAddress(f.address); err != nil {
@@ -152,11 +160,17 @@ func clearFailures(ctx context.Context, target string) error {
 }
 
 func (r *rotation) run(ctx context.Context, target string) error {
-	dev, err := r.newDevice(ctx, target)
+	old, err := r.store.Read(target)
 	if err != nil {
 		return err
 	}
-	result, told, err := r.store.Rotate(ctx, dev, lazySecrets(r.cluster))
+	password, err := r.password(old) // before the device is kept from others: a person types
+	if err != nil {
+		return err
+	}
+	result, told, err := r.store.Change(ctx, target, func(dev state.FencingDevice) (state.FencingDevice, error) {
+		return r.changed(ctx, dev, password)
+	}, lazySecrets(r.cluster))
 	if err != nil {
 		return err
 	}
@@ -186,29 +200,29 @@ func wroteWord(wrote bool) string {
 	return "as it was"
 }
 
-// newDevice is the device that is there with what the person changes.
-func (r *rotation) newDevice(ctx context.Context, target string) (state.FencingDevice, error) {
-	dev, err := r.store.Read(target)
-	if err != nil {
-		return dev, err
-	}
+// changed is the device that is there with what the person changes.
+func (r *rotation) changed(ctx context.Context, dev state.FencingDevice, password string) (state.FencingDevice, error) {
 	dev.Username = cmp.Or(r.username, dev.Username)
+	dev.Password = cmp.Or(password, dev.Password)
 	dev.Address = cmp.Or(r.address, dev.Address)
-	dev.UUID, dev.Serial = replaced(dev.UUID, r.uuid), replaced(dev.Serial, r.serial)
+	if id := cmp.Or(r.uuid, r.serial); id == none {
+		dev.UUID, dev.Serial, dev.SystemID = "", "", "" // an older release kept the word in these
+	} else {
+		dev.SystemID = replaced(dev.SystemID, id)
+	}
 	if r.verification != "" {
 		dev.Insecure = r.verification == config.CertificateVerificationDisabled
 	}
+	if r.tls != "" {
+		dev.LegacyTLS = r.tls == config.TLSLegacy
+	}
 	dev.Fingerprint = replaced(dev.Fingerprint, r.fingerprint)
 	if r.pin {
+		var err error
 		if dev.Fingerprint, err = r.shownNow(ctx, dev); err != nil {
 			return dev, err
 		}
 	}
-	password, err := r.password(dev)
-	if err != nil {
-		return dev, err
-	}
-	dev.Password = cmp.Or(password, dev.Password)
 	return dev, fence.CheckDevice(dev)
 }
 
@@ -244,7 +258,7 @@ const maxPassword = 4 << 10
 func (r *rotation) password(dev state.FencingDevice) (string, error) {
 	switch r.passwordFile {
 	case "":
-		if r.pin || r.fingerprint+r.verification+r.address+r.uuid+r.serial != "" {
+		if r.pin || r.fingerprint+r.verification+r.tls+r.address+r.uuid+r.serial != "" {
 			return "", nil // something else is changed
 		}
 		return r.prompt(dev)

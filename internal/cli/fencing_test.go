@@ -225,6 +225,28 @@ func TestMistakesOfARotationAreToldAtOnce(t *testing.T) {
 	}
 }
 
+func TestAPersonsWordAboutTheBMCIsWrittenAndTakenAway(t *testing.T) {
+	r, _ := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-", uuid: uuid2, tls: "Legacy"})
+	if err := r.run(t.Context(), "cp-1"); err != nil {
+		t.Fatal(err)
+	}
+	dev, err := fence.ReadDevice(r.store.Dir, "cp-1")
+	if err != nil || dev.SystemID != uuid2 || dev.UUID != uuid1 || !dev.LegacyTLS {
+		t.Errorf("%+v, %v", dev, err)
+	}
+	r.rotateFlags = rotateFlags{serial: "none", tls: "Default"}
+	if err := r.run(t.Context(), "cp-1"); err != nil {
+		t.Fatal(err)
+	}
+	if dev, err := fence.ReadDevice(r.store.Dir, "cp-1"); err != nil || dev.SystemID != "" || dev.LegacyTLS {
+		t.Errorf("%+v, %v", dev, err)
+	}
+	code, _, errs := runLabCLI(t, "fencing", "rotate", "cp-1", "--tls", "1.0", "--uuid", uuid1, "--serial", "x")
+	if code != ExitUsage || !strings.Contains(errs, "--tls") || !strings.Contains(errs, "--serial") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
 func TestADelayThatIsTooShortForTheBMCsIsTold(t *testing.T) {
 	crash := func(target string, off time.Duration) rehearsal.Times {
 		return rehearsal.Times{Target: target, Fence: &fence.Record{Requests: 1, Phases: fence.Phases{PowerOff: off}}}

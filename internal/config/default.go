@@ -35,6 +35,12 @@ const (
 	CertificateVerificationDisabled = "Disabled"
 )
 
+// The values of tls; empty is Default.
+const (
+	TLSDefault = "Default"
+	TLSLegacy  = "Legacy"
+)
+
 // Default fills in the fields that were left out. An IPv6 machine network has
 // no default pod and service networks: a site's prefix cannot be guessed.
 func Default(c *InstallConfig) {

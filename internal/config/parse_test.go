@@ -184,6 +184,11 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 		}
 	}
 	c := mustParse(t, validConfigs(t)["two-baremetal"])
+	c.ControlPlane.Fencing.Credentials[1].TLS = TLSLegacy
+	if got := Warnings(c); len(got) != 2 || !strings.HasPrefix(got[1], "controlPlane.fencing.credentials[1].tls: ") {
+		t.Errorf("got %q", got)
+	}
+	c = mustParse(t, validConfigs(t)["two-baremetal"])
 	c.ControlPlane.Fencing.Credentials[0].Address = "https://192.168.5.77"
 	want := "controlPlane.fencing.credentials[0].address: lies in a machine network; a BMC on a network of its own can still be reached when that one fails"
 	if got := Warnings(c); len(got) != 2 || got[1] != want {

@@ -178,6 +178,12 @@ var rules = []rule{
 	{"a password is not its own placeholder", "two-none", fenced(`{hostName: control-0, address: 'https://192.168.7.10', username: admin, password: <redacted>}`)},
 	{"certificateVerification is Enabled or Disabled", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', certificateVerification: enabled`))},
 
+	{"tls is Default or Legacy", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', tls: '1.0'`))},
+	{"a systemID has no surrounding space", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', systemID: ' CZJ123'`))},
+	{"a systemID has no line break", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', systemID: "CZJ\n123"`))},
+	{"one systemID is not that of two hosts", "two-none", `controlPlane: {fencing: {credentials: [` +
+		cred(`hostName: control-0, address: 'https://192.168.7.10', systemID: czj123`) + `,` + cred(`hostName: control-1, address: 'https://192.168.7.11', systemID: CZJ123`) + `]}}`},
+
 	// BMC addresses.
 	{"a BMC address is a URL", "two-none", fencedAddress("https://user:S3cr3t%40host")},
 	{"a BMC address without a scheme would be IPMI", "two-none", fencedAddress("192.168.7.10")},

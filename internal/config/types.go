@@ -97,6 +97,12 @@ type FencingCredential struct {
 	Password Secret `json:"password"`
 	// CertificateVerification is Enabled (default) or Disabled.
 	CertificateVerification string `json:"certificateVerification,omitempty"`
+	// TLS is Default, or Legacy for a BMC that speaks nothing newer than TLS 1.1,
+	// or has no key exchange with forward secrecy.
+	TLS string `json:"tls,omitempty"`
+	// SystemID is the UUID or serial number that the BMC reports, where neither is
+	// that of the host's own SMBIOS.
+	SystemID string `json:"systemID,omitempty"`
 }
 
 // Platform is a union: exactly one field is set.

@@ -127,10 +127,29 @@ func (v *validator) credentials(list *field.Path, credentials []FencingCredentia
 		if !slices.Contains(verification, cred.CertificateVerification) {
 			v.add(field.NotSupported(path.Child("certificateVerification"), cred.CertificateVerification, verification))
 		}
+		if tls := []string{TLSDefault, TLSLegacy}; cred.TLS != "" && !slices.Contains(tls, cred.TLS) {
+			v.add(field.NotSupported(path.Child("tls"), cred.TLS, tls))
+		}
+		v.systemID(path.Child("systemID"), cred.SystemID, credentials[:i])
 	}
 	v.hostNames(names)
 	v.distinctBMCs(bmcs)
 }
+
+// systemID checks what a person says that a BMC reports. It tells one host from
+// the other, so both cannot have the same.
+func (v *validator) systemID(path *field.Path, id string, before []FencingCredential) {
+	switch {
+	case id == "":
+	case strings.TrimSpace(id) != id || strings.ContainsFunc(id, unicode.IsControl) || len(id) > maxSystemID:
+		v.add(field.Invalid(path, id, fmt.Sprintf("must be the UUID or the serial number that the BMC reports, at most %d bytes, with no space around it", maxSystemID)))
+	case slices.ContainsFunc(before, func(c FencingCredential) bool { return strings.EqualFold(c.SystemID, id) }):
+		v.add(field.Duplicate(path, id))
+	}
+}
+
+// maxSystemID is longer than any UUID or serial number.
+const maxSystemID = 128
 
 // bmcAt is a BMC's address and where it was given.
 type bmcAt struct {

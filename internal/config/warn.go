@@ -29,6 +29,9 @@ func fencingWarnings(c *InstallConfig) []string {
 		if cred.CertificateVerification == CertificateVerificationDisabled {
 			out = append(out, path+".certificateVerification: without it whoever answers at that address gets the password")
 		}
+		if cred.TLS == TLSLegacy {
+			out = append(out, path+".tls: who records what is said to that BMC, or changes it on its way, may learn the password; update its firmware where that is possible")
+		}
 		if inMachineNetwork(c, cred.Address) {
 			out = append(out, path+".address: lies in a machine network; a BMC on a network of its own can still be reached when that one fails")
 		}

@@ -169,6 +169,10 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 	if err != nil {
 		return nil, err
 	}
+	totals, err := fence.TotalsOf(l.path(state.FencingHistoryPath))
+	if err != nil {
+		return nil, err
+	}
 	out := []decide.BMC{}
 	for _, target := range targets {
 		if target == l.h.Name {
@@ -179,6 +183,7 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 			return nil, err
 		}
 		b := decide.BMC{Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != "", Pinned: dev.Fingerprint != ""}
+		b.Proven = totals[target].Cut // the history may have lost it
 		l.tried(&b, history)
 		l.way(ctx, &b, dev.Address, switches)
 		out = append(out, b)

@@ -198,7 +198,7 @@ func (a *Agent) open(ctx context.Context, dev state.FencingDevice) (*redfish.Cli
 	}
 	e.RootCAs, e.Hint = a.RootCAs, hint(a.Devices, dev)
 	c, err := redfish.Open(ctx, e)
-	if err != nil || dev.UUID != "" || dev.Serial != "" {
+	if err != nil || dev.UUID != "" || dev.Serial != "" || dev.SystemID != "" {
 		return c, err
 	}
 	paths, err := c.Systems(ctx)

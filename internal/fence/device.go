@@ -157,8 +157,8 @@ func endpoint(dev state.FencingDevice, parse parser) (redfish.Endpoint, error) {
 	}
 	return redfish.Endpoint{
 		Address: address, Username: dev.Username, Password: config.Secret(dev.Password),
-		InsecureSkipVerify: dev.Insecure, Fingerprint: dev.Fingerprint,
-		UUID: dev.UUID, Serial: dev.Serial, Timeout: answerTimeout,
+		InsecureSkipVerify: dev.Insecure, Fingerprint: dev.Fingerprint, LegacyTLS: dev.LegacyTLS,
+		UUID: dev.UUID, Serial: dev.Serial, SystemID: dev.SystemID, Timeout: answerTimeout,
 	}, nil
 }
 

@@ -237,6 +237,46 @@ func TestARotationTellsTheClusterAtOnceWhereItCan(t *testing.T) {
 	}
 }
 
+// TestAPersonsWordOutlivesTheNextJob: the cluster brings what SMBIOS says with
+// each Job, and an older Secret has no word.
+func TestAPersonsWordOutlivesTheNextJob(t *testing.T) {
+	s := store(t, "hush")
+	c := &cloud{secrets: map[string]map[string][]byte{}}
+	named := exampleDevice()
+	named.SystemID, named.LegacyTLS, named.Fingerprint = "CZJ123", true, strings.Repeat("ab", 32)
+	if _, _, err := s.Rotate(t.Context(), named, c); err != nil {
+		t.Fatal(err)
+	}
+	secret := c.secrets["openshift-etcd/fencing-credentials-cp-1"]
+	if string(secret["systemID"]) != "CZJ123" || string(secret["tls"]) != "Legacy" || string(secret["fingerprint"]) != named.Fingerprint {
+		t.Errorf("the Secret has %q", secret)
+	}
+	if _, err := s.Write(t.Context(), []state.FencingDevice{exampleDevice()}); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustRead(t, s); got.SystemID != "CZJ123" || got.UUID != testUUID {
+		t.Errorf("after a Job: %+v", got)
+	}
+	fromSecret := exampleDevice()
+	fromSecret.SystemID = "CZJ456"
+	if _, err := s.Write(t.Context(), []state.FencingDevice{fromSecret}); err != nil || mustRead(t, s).SystemID != "CZJ456" {
+		t.Errorf("a newer word in the Secret: %+v, %v", mustRead(t, s), err)
+	}
+}
+
+func TestWhatIsTakenAwayLeavesTheSecret(t *testing.T) {
+	s := store(t, "hush")
+	c := &cloud{secrets: map[string]map[string][]byte{}}
+	if _, _, err := s.Rotate(t.Context(), exampleDevice(), c); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"fingerprint", "systemID", "tls"} {
+		if value, told := c.secrets["openshift-etcd/fencing-credentials-cp-1"][key]; !told || value != nil {
+			t.Errorf("%s stays in the Secret: told %v, %q", key, told, value)
+		}
+	}
+}
+
 func TestAPendingAccountThatStoppedWorkingYieldsToTheSecrets(t *testing.T) {
 	s := store(t, "hush", "new")
 	dev := exampleDevice()

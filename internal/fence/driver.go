@@ -115,11 +115,18 @@ var errNotPassable = errors.New("the account has characters that fence_redfish c
 // the pin and would tell the account to anybody.
 var errPinned = errors.New("fence_redfish cannot verify a pinned certificate")
 
+// errOldTLS is why an old BMC is not left to fence_redfish: the distribution's
+// TLS library refuses what it speaks.
+var errOldTLS = errors.New("fence_redfish cannot be allowed older TLS")
+
 // drivable reports why fence_redfish cannot drive a device, nil if it can. The
 // request is sent without it then.
 func drivable(dev state.FencingDevice) error {
 	if dev.Fingerprint != "" {
 		return errPinned
+	}
+	if dev.LegacyTLS {
+		return errOldTLS
 	}
 	for _, r := range dev.Username + dev.Password {
 		if r < ' ' || r > '~' {

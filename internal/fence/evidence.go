@@ -1,11 +1,8 @@
 package fence
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -56,58 +53,4 @@ func writeEvidence(dir string, proof state.EtcdFenced) error {
 		return fmt.Errorf("evidence of the fence of %s: %w", proof.Target, err)
 	}
 	return nil
-}
-
-// appendHistory adds a line and makes it durable. A line that a power cut left
-// unfinished is ended first.
-func appendHistory(path string, r Record) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("history of fences: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("history of fences: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("history of fences: %w", err)
-	}
-	_, err = f.Write(append(unfinished(f), append(data, '\n')...))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("history of fences: %w", err)
-	}
-	return nil
-}
-
-// unfinished is the line break that the last line lacks, if it does.
-func unfinished(f *os.File) []byte {
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 {
-		return nil
-	}
-	last := make([]byte, 1)
-	if _, err := f.ReadAt(last, info.Size()-1); err != nil || last[0] == '\n' {
-		return nil
-	}
-	return []byte{'\n'}
-}
-
-// History returns the records of a history file, oldest first. Lines that are
-// no record, as a power cut leaves them, are passed over.
-func History(path string) ([]Record, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("history of fences: %w", err)
-	}
-	var records []Record
-	for line := range bytes.Lines(data) {
-		var r Record
-		if json.Unmarshal(line, &r) == nil {
-			records = append(records, r)
-		}
-	}
-	return records, nil
 }

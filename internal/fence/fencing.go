@@ -54,6 +54,8 @@ type attempt struct {
 	// that the BMC answered.
 	turn     state.FenceRace
 	readable time.Time
+	// refused is how often the BMC refused the account.
+	refused int
 }
 
 // fence cuts the power of a target, proves it, leaves the evidence, and
@@ -175,6 +177,9 @@ func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) 
 		f.last = err
 	}
 	if err != nil {
+		if redfish.ReasonOf(err) == redfish.Credentials {
+			f.refused++
+		}
 		return fencing.Reading{Reason: reasonOf(err)}, state.EtcdFenced{}
 	}
 	f.said = power.String()
@@ -201,7 +206,7 @@ func (f *attempt) power(ctx context.Context) (redfish.PowerState, error) {
 }
 
 func (f *attempt) progress() fencing.Progress {
-	p := fencing.Progress{Delay: f.dev.Delay, Elapsed: time.Since(f.begin), Budget: f.budget, RetryAfter: f.retryAfter, Requests: len(f.requests)}
+	p := fencing.Progress{Delay: f.dev.Delay, Elapsed: time.Since(f.begin), Budget: f.budget, RetryAfter: f.retryAfter, Requests: len(f.requests), Refused: f.refused}
 	if f.client != nil {
 		p.Answer = f.client.Slowest()
 	}

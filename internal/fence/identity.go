@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/redfish"
 )
 
 // DMIDirVariable names the environment variable that says where this host's
@@ -26,40 +28,25 @@ func OwnIdentity() (uuid, serial string, err error) {
 }
 
 func identityIn(dir string) (uuid, serial string, err error) {
-	uuid, errUUID := readID(dir, "product_uuid")
-	serial, errSerial := readID(dir, "product_serial")
+	uuid, errUUID := readID(dir, "product_uuid", redfish.RealUUID)
+	serial, errSerial := readID(dir, "product_serial", redfish.RealSerial)
 	if uuid == "" && serial == "" {
 		return "", "", fmt.Errorf("identity of this host: its SMBIOS tells neither UUID nor serial number: %w", errors.Join(errUUID, errSerial))
 	}
 	return uuid, serial, nil
 }
 
-// placeholders are what vendors leave in a field that they did not fill: any
-// number of machines have them.
-var placeholders = map[string]bool{
-	"":                                     true,
-	"none":                                 true,
-	"0":                                    true,
-	"default string":                       true,
-	"not specified":                        true,
-	"system serial number":                 true,
-	"to be filled by o.e.m.":               true,
-	"0123456789":                           true,
-	"123456789":                            true,
-	"00000000-0000-0000-0000-000000000000": true,
-	"ffffffff-ffff-ffff-ffff-ffffffffffff": true,
-	"03000200-0400-0500-0006-000700080009": true,
-}
-
 var errPlaceholder = errors.New("it holds what a vendor left there")
 
-func readID(dir, name string) (string, error) {
+// readID reads what tells this machine from others, by the rule that also holds
+// for what controllers report.
+func readID(dir, name string, own func(string) string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return "", err
 	}
-	id := strings.TrimSpace(string(data))
-	if placeholders[strings.ToLower(id)] {
+	id := own(string(data))
+	if id == "" {
 		return "", fmt.Errorf("%s: %w", name, errPlaceholder)
 	}
 	return id, nil

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -56,11 +57,13 @@ func writeLearned(dir, target string, l learned) error {
 }
 
 // withLearned is a device with what its target said of itself while it was
-// healthy. What a person wrote into the device goes before it.
+// healthy. What the device says goes before it, unless that is only what a
+// vendor left in its field: an older release wrote that too.
 func withLearned(dir string, dev state.FencingDevice) state.FencingDevice {
+	dev.UUID, dev.Serial = redfish.RealUUID(dev.UUID), redfish.RealSerial(dev.Serial)
 	if dev.UUID == "" && dev.Serial == "" {
 		id := readLearned(dir, dev.Target)
-		dev.UUID, dev.Serial = id.UUID, id.Serial
+		dev.UUID, dev.Serial = redfish.RealUUID(id.UUID), redfish.RealSerial(id.Serial)
 	}
 	return dev
 }

@@ -24,6 +24,7 @@ const (
 	IdentityMatches Identity = "matches"
 	IdentityUnknown Identity = "unknown" // the target's was never learned
 	IdentityDiffers Identity = "differs"
+	IdentityNamed   Identity = "named" // it is what a person said that the BMC reports
 )
 
 // Report is what the test of a device found out. Nothing was changed at the
@@ -37,6 +38,7 @@ type Report struct {
 	Identity Identity `json:"identity"`
 	UUID     string   `json:"uuid,omitempty"`
 	Serial   string   `json:"serial,omitempty"`
+	SKU      string   `json:"sku,omitempty"`
 	Model    string   `json:"model,omitempty"`
 	ForceOff bool     `json:"forceOff"`
 	On       bool     `json:"on"`
@@ -109,11 +111,14 @@ func (r *Report) look(ctx context.Context, c *redfish.Client, dev state.FencingD
 		r.refused(err)
 		return
 	}
-	r.Power, r.UUID, r.Serial, r.Model = string(s.Power), s.UUID, s.Serial, s.Model
+	r.Power, r.UUID, r.Serial, r.SKU, r.Model = string(s.Power), s.UUID, s.Serial, s.SKU, s.Model
 	r.ForceOff, r.On = s.Offers(redfish.ResetForceOff), s.Offers(redfish.ResetOn)
-	if dev.UUID != "" || dev.Serial != "" {
+	switch {
+	case dev.SystemID != "":
+		r.Identity = IdentityNamed
+	case dev.UUID != "" || dev.Serial != "":
 		r.Identity = IdentityMatches
-	} else {
+	default:
 		r.Warnings = append(r.Warnings, "the identity of the target was never learned: whether this BMC is its own is not known")
 	}
 	if !r.ForceOff {
@@ -165,10 +170,10 @@ func certificateOf(dev state.FencingDevice) string {
 // Compare judges the BMC's identity by what its host itself says, which it
 // does not have to have been learned for.
 func (r *Report) Compare(uuid, serial string) {
-	if r.UUID == "" && r.Serial == "" || uuid == "" && serial == "" {
+	if r.Identity == IdentityNamed || r.UUID == "" && r.Serial == "" || uuid == "" && serial == "" {
 		return
 	}
-	if err := redfish.SameMachine(uuid, serial, r.UUID, r.Serial); err != nil {
+	if err := redfish.SameMachine(uuid, serial, redfish.Machine{UUID: r.UUID, Serial: r.Serial, SKU: r.SKU}); err != nil {
 		r.Identity = IdentityDiffers
 		r.problem("the BMC is not that of %s: %v", r.Target, err)
 		return

@@ -36,6 +36,13 @@ var quirkCases = []struct {
 	{"one system among several", bmc.Quirks{ExtraSystems: 2}, true, true, false, 1, ""},
 	{"another machine's BMC is left alone", bmc.Quirks{OtherIdentity: true}, true, false, true, 0, "another machine"},
 	{"sessions that are all taken do not matter", bmc.Quirks{SessionsHeld: 8}, true, true, false, 1, ""},
+	{"a power-off that begins late is waited for", bmc.Quirks{LateReset: bmc.Duration(time.Second)}, true, true, false, 1, ""},
+	{"a power state from a cache is waited for", bmc.Quirks{Stale: bmc.Duration(2 * time.Second)}, true, true, false, 1, ""},
+	{"400 where it is off already", bmc.Quirks{StatusWhenOff: 400}, false, true, false, -1, ""},
+	{"a BMC that boots refuses the account once", bmc.Quirks{AuthStatus: 401, Refusals: 1}, true, true, false, 1, ""},
+	{"a BMC that boots forbids once", bmc.Quirks{AuthStatus: 403, Refusals: 1}, true, true, false, 1, ""},
+	{"a BMC that boots has no system at first", bmc.Quirks{AuthStatus: 404, Refusals: 4}, true, true, false, 1, ""},
+	{"a BMC that boots is busy at first", bmc.Quirks{AuthStatus: 503, Refusals: 4}, true, true, false, 1, ""},
 	{"401", bmc.Quirks{AuthStatus: 401}, true, false, true, 0, "check user name and password"},
 	{"403", bmc.Quirks{AuthStatus: 403}, true, false, true, 0, "the account may operate"},
 	{"500", bmc.Quirks{AuthStatus: 500}, true, false, true, 0, "it answers 500"},
@@ -88,10 +95,10 @@ func TestOnlyOffIsOff(t *testing.T) {
 func TestWhatCannotSucceedIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, q := range map[string]bmc.Quirks{
-		"another machine's": {OtherIdentity: true}, "wrong password": {AuthStatus: 401},
+		"another machine's": {OtherIdentity: true}, "a certificate that nobody vouches for": {},
 	} {
 		b := newBench(t, testPassword)
-		b.dev.Delay = time.Minute
+		b.dev.Delay, b.dev.Insecure = time.Minute, q.OtherIdentity
 		b.write(t)
 		b.bmc.SetQuirks(q)
 		begin := time.Now()
@@ -121,5 +128,41 @@ func TestACertificateThatIsNotTrustedEndsTheFence(t *testing.T) {
 		if code := b.call(t, "action=off", "plug=cp-1"); code != exitFailed || b.resets() != "[]" || !strings.Contains(b.err.String(), "certificate is not trusted") {
 			t.Errorf("%+v: exit %d after %s: %s", q, code, b.resets(), b.err.String())
 		}
+	}
+}
+
+// TestAWayOfAskingThatABMCWantsIsFound has the agent ask by itself: what
+// fence_redfish does is not ours.
+func TestAWayOfAskingThatABMCWantsIsFound(t *testing.T) {
+	t.Parallel()
+	for name, q := range map[string]bmc.Quirks{
+		"a state that is named":        {IfMatch: bmc.IfMatchNeeded},
+		"no state that is named":       {IfMatch: bmc.IfMatchRefused},
+		"a slash at the end":           {NeedsSlash: true},
+		"a slash and a state":          {NeedsSlash: true, IfMatch: bmc.IfMatchNeeded},
+		"its first answer is a hiccup": {AuthStatus: 503, Refusals: 1},
+	} {
+		b := newBench(t, "пароль") // which fence_redfish cannot take
+		b.bmc.SetQuirks(q)
+		if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=10"); code != exitOK || b.machine.On.Load() {
+			t.Errorf("%s: exit %d, the host runs: %v: %s", name, code, b.machine.On.Load(), b.err.String())
+		}
+	}
+}
+
+// TestAPersonsWordAboutABMCGoesBeforeItsHosts has a BMC that reports another
+// UUID and serial number than SMBIOS.
+func TestAPersonsWordAboutABMCGoesBeforeItsHosts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, testPassword)
+	b.dev.UUID, b.dev.Serial = "4c4c4544-0051-3310-8051-b7c04f4e9999", "another"
+	b.write(t)
+	if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=5"); code != exitFailed || !b.machine.On.Load() {
+		t.Fatalf("without a word: exit %d", code)
+	}
+	b.dev.SystemID = testSerial
+	b.write(t)
+	if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=20"); code != exitOK || b.machine.On.Load() {
+		t.Errorf("with it: exit %d: %s", code, b.err.String())
 	}
 }

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
@@ -68,6 +70,11 @@ func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, erro
 	if !nodeName.MatchString(dev.Target) {
 		return Result{}, fmt.Errorf("fencing device of %q: that is no name of a node", dev.Target)
 	}
+	release, err := s.lock(ctx, dev.Target)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
 	old, err := readFile(s.Dir, dev.Target)
 	if err == nil {
 		dev = Merge(old, dev)
@@ -77,7 +84,7 @@ func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, erro
 			}
 		}
 	}
-	return s.Replace(ctx, dev)
+	return s.replace(ctx, dev)
 }
 
 // test tries a device with what was learned about its target.
@@ -95,8 +102,8 @@ func (s Store) Read(target string) (state.FencingDevice, error) {
 	return dev, CheckDevice(dev)
 }
 
-// Replace tests a device and writes it as it is.
-func (s Store) Replace(ctx context.Context, dev state.FencingDevice) (Result, error) {
+// replace tests a device and writes it as it is.
+func (s Store) replace(ctx context.Context, dev state.FencingDevice) (Result, error) {
 	r := Result{Report: s.test(ctx, dev)}
 	if err := r.Report.Err(); err != nil {
 		return r, fmt.Errorf("the BMC of %s does not take this device, the one that was there before stays: %w", dev.Target, err)
@@ -106,7 +113,9 @@ func (s Store) Replace(ctx context.Context, dev state.FencingDevice) (Result, er
 	return r, err
 }
 
-// Merge keeps what was learned about a target and is not told anew.
+// Merge keeps what was learned about a target and is not told anew. What a
+// person said that the BMC reports stays: the cluster brings what SMBIOS says
+// with each change, and knows of the person's word only once its Secret follows.
 func Merge(old, dev state.FencingDevice) state.FencingDevice {
 	if old.Target != dev.Target {
 		return dev
@@ -114,6 +123,7 @@ func Merge(old, dev state.FencingDevice) state.FencingDevice {
 	if dev.UUID == "" && dev.Serial == "" {
 		dev.UUID, dev.Serial = old.UUID, old.Serial
 	}
+	dev.SystemID = cmp.Or(dev.SystemID, old.SystemID)
 	dev.Delay = fencing.KeepDelay(old.Delay, dev.Delay)
 	return dev
 }
@@ -121,6 +131,14 @@ func Merge(old, dev state.FencingDevice) state.FencingDevice {
 // SetDelay changes the delay of a target's device. It needs no test: nothing
 // else changes.
 func (s Store) SetDelay(target string, delay time.Duration) (wrote bool, err error) {
+	if !nodeName.MatchString(target) {
+		return false, fmt.Errorf("fencing device of %q: that is no name of a node", target)
+	}
+	release, err := s.lock(context.Background(), target)
+	if err != nil {
+		return false, err
+	}
+	defer release()
 	dev, err := s.Read(target)
 	if err != nil {
 		return false, err
@@ -154,7 +172,8 @@ func (s Store) unmarkPending(target string) error {
 
 // Secrets is the part of the cluster that devices are kept in.
 type Secrets interface {
-	// PutSecret merges keys into a Secret, which it creates if need be.
+	// PutSecret merges keys into a Secret, which it creates if need be. A key
+	// whose value is nil is taken away.
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
 }
 
@@ -170,6 +189,32 @@ const (
 // then the Secret. told is why the cluster could not be told, which is no
 // failure: Push does it later.
 func (s Store) Rotate(ctx context.Context, dev state.FencingDevice, cluster Secrets) (r Result, told, err error) {
+	return s.Change(ctx, dev.Target, func(state.FencingDevice) (state.FencingDevice, error) { return dev, nil }, cluster)
+}
+
+// Change is Rotate for a device that is made from the one that is there, empty
+// where none is: nobody else changes it in between.
+func (s Store) Change(ctx context.Context, target string, change func(state.FencingDevice) (state.FencingDevice, error), cluster Secrets) (r Result, told, err error) {
+	if !nodeName.MatchString(target) {
+		return r, nil, fmt.Errorf("fencing device of %q: that is no name of a node", target)
+	}
+	release, err := s.lock(ctx, target)
+	if err != nil {
+		return r, nil, err
+	}
+	defer release()
+	old, err := readFile(s.Dir, target)
+	if err != nil {
+		old = state.FencingDevice{}
+	}
+	dev, err := change(old)
+	if err != nil {
+		return r, nil, err
+	}
+	return s.rotate(ctx, dev, cluster)
+}
+
+func (s Store) rotate(ctx context.Context, dev state.FencingDevice, cluster Secrets) (r Result, told, err error) {
 	r.Report = s.test(ctx, dev)
 	if err := r.Report.Err(); err != nil {
 		return r, nil, fmt.Errorf("the BMC of %s does not take the new device, nothing was changed: %w", dev.Target, err)
@@ -189,16 +234,28 @@ func (s Store) Push(ctx context.Context, cluster Secrets) (pushed []string, err 
 	pending, err := s.ListPending()
 	errs := []error{err}
 	for _, target := range pending {
-		dev, err := readFile(s.Dir, target)
-		if err == nil {
-			err = s.tell(ctx, dev, cluster)
-		}
+		err := s.push(ctx, target, cluster)
 		if err == nil {
 			pushed = append(pushed, target)
 		}
 		errs = append(errs, err)
 	}
 	return pushed, errors.Join(errs...)
+}
+
+// push holds the lock: a rotation between the reading and the telling would be
+// told first, and then be taken back.
+func (s Store) push(ctx context.Context, target string, cluster Secrets) error {
+	release, err := s.lock(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer release()
+	dev, err := readFile(s.Dir, target)
+	if err != nil {
+		return err
+	}
+	return s.tell(ctx, dev, cluster)
 }
 
 // ListPending names the targets whose devices the cluster does not know yet.
@@ -223,18 +280,26 @@ func (s Store) tell(ctx context.Context, dev state.FencingDevice, cluster Secret
 	return s.unmarkPending(dev.Target)
 }
 
-// secretData are the keys that the installer writes, and the pin.
+// secretData are the keys that the installer writes, and those that may be
+// left out. One that is left out is nil, so that the cluster forgets what was
+// there: a pin that was taken away would come back with the next Job.
 func secretData(dev state.FencingDevice) map[string][]byte {
-	verification := "Enabled"
+	verification, tls := "Enabled", ""
 	if dev.Insecure {
 		verification = "Disabled"
+	}
+	if dev.LegacyTLS {
+		tls = config.TLSLegacy
 	}
 	data := map[string][]byte{
 		"address": []byte(dev.Address), "username": []byte(dev.Username), "password": []byte(dev.Password),
 		"certificateVerification": []byte(verification),
 	}
-	if dev.Fingerprint != "" {
-		data["fingerprint"] = []byte(dev.Fingerprint)
+	for key, value := range map[string]string{"fingerprint": dev.Fingerprint, "systemID": dev.SystemID, "tls": tls} {
+		data[key] = nil
+		if value != "" {
+			data[key] = []byte(value)
+		}
 	}
 	return data
 }

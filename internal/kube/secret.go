@@ -24,11 +24,22 @@ func (c *Client) PutSecret(ctx context.Context, namespace, name string, data map
 	_, err = secrets.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		_, err = secrets.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Data: data,
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Data: present(data),
 		}, metav1.CreateOptions{FieldManager: fieldManager})
 	}
 	if err != nil {
 		return fmt.Errorf("write Secret %s/%s: %w", namespace, name, err)
 	}
 	return nil
+}
+
+// present are the keys that have a value.
+func present(data map[string][]byte) map[string][]byte {
+	out := map[string][]byte{}
+	for key, value := range data {
+		if value != nil {
+			out[key] = value
+		}
+	}
+	return out
 }

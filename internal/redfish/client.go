@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stmcginnis/gofish"
-	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/holdfast/holdfast/internal/config"
 )
@@ -77,6 +76,8 @@ type Endpoint struct {
 	InsecureSkipVerify bool
 	// Fingerprint pins the certificate: its SHA-256 in hex, empty for none.
 	Fingerprint string
+	// LegacyTLS allows what older controllers need: TLS below 1.2, RSA key exchange.
+	LegacyTLS bool
 	// RootCAs verify the certificate; nil means those of the host.
 	RootCAs *x509.CertPool
 	// Timeout bounds each request, its connection included; zero means
@@ -89,6 +90,9 @@ type Endpoint struct {
 	// UUID and Serial, if set, are those of the machine that is meant. Each
 	// answer of a system that says otherwise is an error.
 	UUID, Serial string
+	// SystemID, if set, is what a person says that the controller reports of that
+	// machine, as UUID or as serial number. It takes the place of both.
+	SystemID string
 	// Hint is the path at which the system was found before. It is tried first
 	// where Address has none and UUID or Serial would show a mistake.
 	Hint string
@@ -101,7 +105,7 @@ type Client struct {
 	api      *gofish.APIClient
 	system   string
 	opened   PowerState
-	last     atomic.Pointer[schemas.ComputerSystem]
+	last     atomic.Pointer[system]
 	slowest  slowest
 }
 
@@ -124,7 +128,7 @@ func Open(ctx context.Context, e Endpoint) (*Client, error) {
 		c.api = api
 		system, err := c.find(ctx)
 		if err == nil {
-			c.opened = PowerState(system.PowerState)
+			c.opened = system.power
 		}
 		return err
 	})
@@ -153,7 +157,7 @@ func (c *Client) Power(ctx context.Context) (state PowerState, err error) {
 	err = c.call(ctx, "read the power state", func(ctx context.Context) error {
 		s, err := c.read(ctx, c.system)
 		if err == nil {
-			state = PowerState(s.PowerState)
+			state = s.power
 		}
 		return err
 	})
@@ -166,7 +170,7 @@ func (c *Client) Identity(ctx context.Context) (uuid, serial string, err error) 
 	err = c.call(ctx, "read the identity", func(ctx context.Context) error {
 		s, err := c.read(ctx, c.system)
 		if err == nil {
-			uuid, serial = s.UUID, s.SerialNumber
+			uuid, serial = s.uuid, s.serial
 		}
 		return err
 	})
@@ -199,15 +203,8 @@ func (c *Client) AskOn(ctx context.Context) error { return c.ask(ctx, "switch on
 
 func (c *Client) ask(ctx context.Context, op string, t ResetType) error {
 	return c.call(ctx, op, func(ctx context.Context) error {
-		return post(c.lastRead(ctx), t)
+		return c.post(ctx, *c.last.Load(), t) // Open has read it
 	})
-}
-
-// lastRead is the system as it was last read, for requests of another context.
-func (c *Client) lastRead(ctx context.Context) *schemas.ComputerSystem {
-	s := *c.last.Load() // Open has read it
-	s.SetClient(c.api.WithContext(ctx))
-	return &s
 }
 
 // Reset asks for any change of power. Nil says that the request was accepted.
@@ -217,7 +214,7 @@ func (c *Client) Reset(ctx context.Context, t ResetType) error {
 		if err != nil {
 			return err
 		}
-		return request(s, t)
+		return c.request(ctx, s, t)
 	})
 }
 
@@ -229,67 +226,45 @@ func (c *Client) ConfirmOff(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if state := PowerState(s.PowerState); state != Off {
-			return problem{NotOff, "its power state is " + oneLine(state.String())}
+		if s.power != Off {
+			return problem{NotOff, "its power state is " + oneLine(s.power.String())}
 		}
 		return nil
 	})
 }
 
-// switchTo asks for a state. A conflict is no error where the state is
-// reached: controllers answer so when there is nothing to do.
+// switchTo asks for a state. A refusal is no error where the state is reached:
+// controllers answer 409, and iLO 400, when there is nothing to do.
 func (c *Client) switchTo(ctx context.Context, want PowerState, t ResetType) error {
 	s, err := c.read(ctx, c.system)
-	if err != nil || PowerState(s.PowerState) == want {
+	if err != nil || s.power == want {
 		return err
 	}
-	err = request(s, t)
-	if err == nil || status(err) != statusConflict {
+	err = c.post(ctx, s, t)
+	if err == nil || status(err) != statusConflict && status(err) != http.StatusBadRequest {
 		return err
 	}
-	if again, errAgain := c.read(ctx, c.system); errAgain == nil && PowerState(again.PowerState) == want {
+	if again, errAgain := c.read(ctx, c.system); errAgain == nil && again.power == want {
 		return nil
 	}
 	return err
 }
 
 // request sends a reset that the system offers, or offers nothing at all.
-func request(s *schemas.ComputerSystem, t ResetType) error {
-	offered, err := s.GetSupportedResetTypes()
-	if err == nil && len(offered) > 0 && !slices.Contains(offered, schemas.ResetType(t)) {
+func (c *Client) request(ctx context.Context, s system, t ResetType) error {
+	offered, err := c.types(ctx, s)
+	if err == nil && len(offered) > 0 && !slices.Contains(offered, t) {
 		return problem{Unsupported, fmt.Sprintf("it does not offer the reset type %s, only %v", t, offered)}
 	}
-	return post(s, t)
-}
-
-func post(s *schemas.ComputerSystem, t ResetType) error {
-	s.DisableEtagMatch(true) // the state may have changed since it was read
-	_, err := s.Reset(schemas.ResetType(t))
-	return err
-}
-
-// read fetches a system and makes sure that it is the one that is meant.
-func (c *Client) read(ctx context.Context, path string) (*schemas.ComputerSystem, error) {
-	s, err := schemas.GetObject[schemas.ComputerSystem](c.api.WithContext(ctx), path)
-	if err != nil {
-		return nil, err
-	}
-	if s.ODataID == "" && s.ID == "" {
-		return nil, problem{Protocol, "it answers " + path + " with something that is no system"}
-	}
-	if err := c.endpoint.meant(s.UUID, s.SerialNumber); err != nil {
-		return nil, err
-	}
-	c.last.Store(s)
-	return s, nil
+	return c.post(ctx, s, t)
 }
 
 // find reads the system that is meant and keeps its path.
-func (c *Client) find(ctx context.Context) (*schemas.ComputerSystem, error) {
+func (c *Client) find(ctx context.Context) (system, error) {
 	if path := c.endpoint.Address.System; path != "" {
 		return c.take(ctx, path)
 	}
-	if e := c.endpoint; e.Hint != "" && (e.UUID != "" || e.Serial != "") {
+	if e := c.endpoint; e.Hint != "" && e.known() {
 		s, err := c.take(ctx, e.Hint)
 		if err == nil || reasonOf(err) != WrongServer && status(err) != http.StatusNotFound {
 			return s, err
@@ -298,60 +273,44 @@ func (c *Client) find(ctx context.Context) (*schemas.ComputerSystem, error) {
 	paths, err := c.list(ctx)
 	switch {
 	case err != nil:
-		return nil, err
+		return system{}, err
 	case len(paths) == 1:
 		return c.take(ctx, paths[0])
-	case len(paths) == 0 || c.endpoint.UUID == "" && c.endpoint.Serial == "":
-		return nil, manySystems(paths)
+	case len(paths) == 0 || !c.endpoint.known():
+		return system{}, manySystems(paths)
 	}
 	return c.search(ctx, paths)
 }
 
 // take reads a system, which is then the client's.
-func (c *Client) take(ctx context.Context, path string) (*schemas.ComputerSystem, error) {
+func (c *Client) take(ctx context.Context, path string) (system, error) {
 	c.system = path
 	return c.read(ctx, path)
 }
 
 // search reads systems until one is that which is meant. A system that cannot
-// be read is passed over unless none matches.
-func (c *Client) search(ctx context.Context, paths []string) (*schemas.ComputerSystem, error) {
+// be read is passed over unless none matches, and so is one that cannot be
+// switched: a baseboard is listed beside its host, and may be listed first.
+func (c *Client) search(ctx context.Context, paths []string) (system, error) {
 	var failed error
 	for _, path := range paths {
 		s, err := c.take(ctx, path)
-		if err == nil {
+		if err == nil && s.reset != "" {
 			return s, nil
 		}
-		if reasonOf(err) != WrongServer {
+		if err != nil && reasonOf(err) != WrongServer {
 			failed = err
 		}
 	}
 	if failed != nil {
-		return nil, failed
+		return system{}, failed
 	}
-	return nil, problem{WrongServer, fmt.Sprintf("none of its %d systems has %s", len(paths), c.endpoint.identity())}
-}
-
-// list returns the paths of all systems.
-func (c *Client) list(ctx context.Context) ([]string, error) {
-	var paths []string
-	next := systemsPath
-	for range maxPages {
-		page, err := schemas.GetCollection(c.api.WithContext(ctx), next)
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, page.ItemLinks...)
-		if next = page.MembersNextLink; next == "" {
-			break
-		}
-	}
-	return paths, nil
+	return system{}, problem{WrongServer, fmt.Sprintf("none of its %d systems has %s", len(paths), c.endpoint.identity())}
 }
 
 func manySystems(paths []string) error {
 	if len(paths) == 0 {
-		return problem{NoSystem, "it lists no system"}
+		return problem{NotFound, "it lists no system"} // as one does that boots
 	}
 	return problem{NoSystem, fmt.Sprintf("it lists %d systems: %s", len(paths), strings.Join(paths, ", "))}
 }

@@ -193,7 +193,7 @@ func TestASystemThatReportsNoIdentityIsNotTrusted(t *testing.T) {
 		uuid, serial string
 		ok           bool
 	}{{"", "", false}, {testUUID, "", true}, {"", testSerial, true}, {testUUID, "that of the board", true}, {"4c4c4544-0051-3310-8051-b7c04f4e3133", testSerial, false}} {
-		if err := e.meant(c.uuid, c.serial); (err == nil) != c.ok {
+		if err := e.meant(c.uuid, c.serial, ""); (err == nil) != c.ok {
 			t.Errorf("UUID %q, serial %q: %v", c.uuid, c.serial, err)
 		}
 	}
@@ -306,5 +306,22 @@ func TestConnectionsAreMadeByTheGivenDialer(t *testing.T) {
 	open(t, e)
 	if got := dialled.Load(); got != "10.99.0.111:443" {
 		t.Errorf("dialled %v", got)
+	}
+}
+
+func TestWordsStayWholeWhereTheAccountIsTakenOut(t *testing.T) {
+	for _, c := range []struct{ user, password, text, want string }{
+		{"u", "S3cr3t-battery", "not understood by u: S3cr3t-battery", "not understood by <redacted>: <redacted>"},
+		{"admin", "on", "administrator admin: connection on", "administrator <redacted>: connection <redacted>"},
+		{"root", "S3cr3t-battery", "xS3cr3t-batteryx", "x<redacted>x"},
+		{"redacted", "ed", "for redacted with ed", "for <redacted> with <redacted>"},
+		{"a", "!b", "a!b x!b !bx", "<redacted><redacted> x<redacted> !bx"},
+		{"u", "p", "Basic dTpw", "Basic <redacted>"},
+		{"", "", "nothing", "nothing"},
+	} {
+		e := Endpoint{Username: c.user, Password: config.Secret(c.password)}
+		if got := e.scrub(c.text); got != c.want {
+			t.Errorf("%s, %s: %q, want %q", c.user, c.password, got, c.want)
+		}
 	}
 }

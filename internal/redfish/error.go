@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stmcginnis/gofish/schemas"
 )
@@ -31,6 +33,8 @@ const (
 	Canceled Reason = "canceled"
 	// Certificate: its certificate cannot be trusted.
 	Certificate Reason = "certificate"
+	// TLS: no encryption that both sides allow.
+	TLS Reason = "tls"
 	// Credentials: it refuses the account, or what the account may do.
 	Credentials Reason = "credentials"
 	// NotFound: it does not have the system.
@@ -57,6 +61,7 @@ var advice = map[Reason]string{
 	Timeout:     "check that the BMC is alive and reset it if it hangs; its web page must open",
 	Canceled:    "try again",
 	Certificate: "trust its certificate (additionalTrustBundle), replace it, or set certificateVerification: Disabled",
+	TLS:         "update its firmware; or allow this one BMC older TLS and RSA key exchange: tls: Legacy in install-config.yaml and in its Secret, or 'holdfast fencing rotate NODE --tls Legacy'",
 	Credentials: "check user name and password, and that the account may operate the system",
 	NotFound:    "check the system's path in the address, /redfish/v1/Systems/ID",
 	Conflict:    "read the power state and try again",
@@ -159,6 +164,9 @@ func explain(err error) (Reason, string) {
 	if untrusted(err) {
 		return Certificate, "its certificate is not trusted: " + innermost(err)
 	}
+	if e, ok := errors.AsType[handshakeError](err); ok && !isTimeout(err) {
+		return TLS, handshakeDetail(e)
+	}
 	switch {
 	case errors.Is(err, errRedirect):
 		return Protocol, errRedirect.Error()
@@ -170,6 +178,15 @@ func explain(err error) (Reason, string) {
 		return Unreachable, "no connection: " + innermost(err)
 	}
 	return Protocol, "it answers what is not understood: " + innermost(err)
+}
+
+// handshakeDetail says what an old stack does: it refuses, answers in a version
+// that was not offered, or hangs up.
+func handshakeDetail(e handshakeError) string {
+	if errors.Is(e, io.EOF) || errors.Is(e, syscall.ECONNRESET) {
+		return "it breaks off the TLS handshake, as one does that knows nothing newer than TLS 1.1"
+	}
+	return "no TLS handshake: " + innermost(e)
 }
 
 const statusConflict = http.StatusConflict
@@ -262,15 +279,60 @@ func isNetwork(err error) bool {
 	return op || dns
 }
 
-// scrub takes the account out of a text, in each form that could be echoed.
+// longSecret is the length from which on a password is looked for within words
+// too: it is no part of one by chance.
+const longSecret = 8
+
+// scrub takes the account out of a text, in each form that could be echoed. A
+// user name, and a short password, is taken out as a word of its own: a user
+// called u would spoil every other word.
 func (e Endpoint) scrub(text string) string {
 	password := e.Password.Reveal()
-	pair := base64.StdEncoding.EncodeToString([]byte(e.Username + ":" + password))
-	var forms []string
-	for _, secret := range []string{pair, password, e.Username} {
-		if secret != "" {
-			forms = append(forms, secret, "<redacted>")
-		}
+	text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(e.Username+":"+password)), redacted)
+	if len(password) >= longSecret {
+		text = strings.ReplaceAll(text, password, redacted)
 	}
-	return strings.NewReplacer(forms...).Replace(text) // in one pass, so that no replacement is replaced
+	for _, secret := range []string{password, e.Username} {
+		text = withoutWord(text, secret)
+	}
+	return text
 }
+
+const redacted = "<redacted>"
+
+// withoutWord takes a word out of a text, but not out of the marks in it.
+func withoutWord(text, word string) string {
+	if word == "" {
+		return text
+	}
+	var out strings.Builder
+	for {
+		at := strings.Index(text, word)
+		if at < 0 {
+			return out.String() + text
+		}
+		if mark := strings.Index(text, redacted); mark >= 0 && mark < at+len(word) && at < mark+len(redacted) {
+			out.WriteString(text[:mark+len(redacted)])
+			text = text[mark+len(redacted):]
+			continue
+		}
+		end := at + len(word)
+		if standsAlone(out.String()+text[:at], word, text[end:]) {
+			out.WriteString(text[:at] + redacted)
+		} else {
+			out.WriteString(text[:end])
+		}
+		text = text[end:]
+	}
+}
+
+// standsAlone reports whether a word is not a part of a longer one.
+func standsAlone(before, word, after string) bool {
+	first, _ := utf8.DecodeRuneInString(word)
+	last, _ := utf8.DecodeLastRuneInString(word)
+	left, _ := utf8.DecodeLastRuneInString(before)
+	right, _ := utf8.DecodeRuneInString(after)
+	return !(before != "" && inWord(first) && inWord(left)) && !(after != "" && inWord(last) && inWord(right))
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -8,10 +8,11 @@ import (
 // System is what a controller reports of its system in one answer.
 type System struct {
 	Power PowerState
-	// UUID and Serial are empty where the controller does not report them.
-	UUID, Serial string
-	Manufacturer string
-	Model        string
+	// UUID, Serial and SKU are empty where the controller does not report them.
+	// Dell has the serial number of SMBIOS in SKU.
+	UUID, Serial, SKU string
+	Manufacturer      string
+	Model             string
 	// Resets are the reset types that it offers, empty where it names none.
 	Resets []ResetType
 }
@@ -26,19 +27,13 @@ func (s System) Offers(t ResetType) bool {
 // names its reset types elsewhere is asked for them.
 func (c *Client) Look(ctx context.Context) (system System, err error) {
 	err = c.call(ctx, "read the system", func(ctx context.Context) error {
-		s := c.lastRead(ctx)
+		s := c.last.Load() // Open has read it
 		system = System{
-			Power: PowerState(s.PowerState), UUID: s.UUID, Serial: s.SerialNumber,
-			Manufacturer: s.Manufacturer, Model: s.Model,
+			Power: s.power, UUID: s.uuid, Serial: s.serial, SKU: s.sku,
+			Manufacturer: s.manufacturer, Model: s.model,
 		}
-		offered, err := s.GetSupportedResetTypes()
-		if err != nil {
-			return err
-		}
-		for _, t := range offered {
-			system.Resets = append(system.Resets, ResetType(t))
-		}
-		return nil
+		system.Resets, err = c.types(ctx, *s)
+		return err
 	})
 	return system, err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,16 +22,83 @@ var errNoCertificate = errors.New("it shows none")
 // takes the place of authorities, names and dates, which controllers are known
 // to get wrong.
 func (e Endpoint) tlsConfig() *tls.Config {
-	c := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		RootCAs:            e.RootCAs,
-		InsecureSkipVerify: e.InsecureSkipVerify, //nolint:gosec // the site's choice: certificateVerification
-	}
+	c := e.speaks()
+	c.ServerName = e.Address.Host
+	c.RootCAs = e.RootCAs
+	c.InsecureSkipVerify = e.InsecureSkipVerify //nolint:gosec // the site's choice: certificateVerification
 	if e.Fingerprint != "" {
 		c.InsecureSkipVerify = true //nolint:gosec // the pin verifies
 		c.VerifyConnection = func(s tls.ConnectionState) error { return pinned(s, e.Fingerprint) }
 	}
 	return c
+}
+
+// anybody is how a service is spoken to by who trusts nothing and tells nothing:
+// in any way that it knows.
+func (e Endpoint) anybody() *tls.Config {
+	e.LegacyTLS = true
+	c := e.speaks()
+	c.InsecureSkipVerify = true //nolint:gosec // what it shows is what is asked for
+	return c
+}
+
+// speaks are the versions and ciphers that are offered. Those of older
+// controllers are offered to the one that a person allows them for: with RSA key
+// exchange, whoever gets its key later reads the password out of what he
+// recorded, and below TLS 1.2 nothing but SHA-1 guards what is said.
+func (e Endpoint) speaks() *tls.Config {
+	if !e.LegacyTLS {
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS10, //nolint:gosec // the site's choice: tls Legacy
+		CipherSuites: legacySuites(),
+		// A greeting with a key of the new kinds does not fit into one packet, and
+		// old stacks wait for one.
+		CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521, tls.X25519},
+	}
+}
+
+// legacySuites are all but those of RC4, which nobody needs: what has RC4 has
+// 3DES too.
+func legacySuites() []uint16 {
+	var ids []uint16
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		if !strings.Contains(s.Name, "RC4") {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// handshakeError is why an encrypted connection did not come about.
+type handshakeError struct{ cause error }
+
+func (e handshakeError) Error() string { return e.cause.Error() }
+
+func (e handshakeError) Unwrap() error { return e.cause }
+
+// dialTLS connects and agrees on the encryption, so that the failure of the one
+// is told from that of the other.
+func dialTLS(e Endpoint, c *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := e.DialContext
+	if dial == nil {
+		dial = dialer.DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+		defer cancel()
+		raw, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(raw, c)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, handshakeError{err}
+		}
+		return conn, nil
+	}
 }
 
 func pinned(s tls.ConnectionState, fingerprint string) error {
@@ -63,17 +131,11 @@ func CertificateFingerprint(ctx context.Context, e Endpoint) (fingerprint string
 	}
 	c := &Client{endpoint: e}
 	err = c.call(ctx, "read the certificate", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, e.Timeout)
-		defer cancel()
-		dial := tls.Dialer{Config: &tls.Config{
-			MinVersion:         tls.VersionTLS12,
-			InsecureSkipVerify: true, //nolint:gosec // the certificate is what is asked for
-		}}
-		conn, err := dial.DialContext(ctx, "tcp", net.JoinHostPort(e.Address.Host, strconv.Itoa(int(e.Address.Port))))
+		conn, err := dialTLS(e, e.anybody())(ctx, "tcp", net.JoinHostPort(e.Address.Host, strconv.Itoa(int(e.Address.Port))))
 		if err != nil {
 			return err
 		}
-		state := conn.(*tls.Conn).ConnectionState() // tls.Dialer promises it
+		state := conn.(*tls.Conn).ConnectionState() // dialTLS promises it
 		fingerprint = fingerprintOf(state.PeerCertificates[0].Raw)
 		return conn.Close()
 	})

@@ -52,6 +52,15 @@ var quirkCases = []struct {
 	{"cut-answer", bmc.Quirks{CutAnswer: true}, true, Protocol, Protocol, false, "broke off"},
 	{"unreachable", bmc.Quirks{Unreachable: true}, true, Unreachable, Unreachable, false, "connection refused"},
 	{"conflict-when-on, powering-on", bmc.Quirks{ConflictWhenOn: true, PoweringOn: true}, true, "", "", true, ""},
+	{"status-when-off", bmc.Quirks{StatusWhenOff: 400}, false, "", "", true, ""},
+	{"late-reset", bmc.Quirks{LateReset: bmc.Duration(time.Hour)}, true, "", NotOff, false, "On"},
+	{"stale", bmc.Quirks{Stale: bmc.Duration(time.Hour)}, true, "", NotOff, true, "On"},
+	// No client can see through this one in one reading.
+	{"off-leads", bmc.Quirks{OffLeads: bmc.Duration(time.Hour)}, true, "", "", false, ""},
+	{"if-match needed", bmc.Quirks{IfMatch: bmc.IfMatchNeeded}, true, "", "", true, ""},
+	{"if-match refused", bmc.Quirks{IfMatch: bmc.IfMatchRefused}, true, "", "", true, ""},
+	{"needs-slash", bmc.Quirks{NeedsSlash: true}, true, "", "", true, ""},
+	{"refusals", bmc.Quirks{AuthStatus: 503, Refusals: 1}, true, ServerError, NotOff, false, ""},
 	{"session-timeout", bmc.Quirks{SessionTimeout: bmc.Duration(150 * time.Millisecond)}, true, "", "", true, ""},
 }
 

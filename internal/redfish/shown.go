@@ -2,7 +2,6 @@ package redfish
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -29,10 +28,7 @@ func ShownBy(ctx context.Context, e Endpoint) (shown Shown, err error) {
 		e.Timeout = DefaultTimeout
 	}
 	client := &http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
-			MinVersion:         tls.VersionTLS12,
-			InsecureSkipVerify: true, //nolint:gosec // its certificate is what is asked for
-		}},
+		Transport:     &http.Transport{DisableKeepAlives: true, DialTLSContext: dialTLS(e, e.anybody())},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c := &Client{endpoint: e}

@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -26,17 +27,13 @@ var errRedirect = errors.New("it redirects to another place")
 // httpClient speaks to the one place of an endpoint: directly, without the
 // proxy of the environment, over HTTP/1.1, which all controllers know.
 func httpClient(e Endpoint, took *slowest) *http.Client {
-	dial := e.DialContext
-	if dial == nil {
-		dial = dialer.DialContext
-	}
 	return &http.Client{
 		CheckRedirect: sameHost,
 		Timeout:       e.Timeout,
 		Transport: bounded{slowest: took, Transport: &http.Transport{
-			DialContext:     dial,
-			TLSNextProto:    map[string]func(string, *tls.Conn) http.RoundTripper{},
-			TLSClientConfig: e.tlsConfig(),
+			DialTLSContext:     dialTLS(e, e.tlsConfig()),
+			DisableCompression: true, // answers are small, and some compress what was not asked for
+			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
 		}},
 	}
 }
@@ -50,7 +47,8 @@ var dialer = net.Dialer{
 }
 
 func sameHost(req *http.Request, via []*http.Request) error {
-	if req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme || len(via) > maxRedirects {
+	moved := req.Method != via[0].Method // 301 and 302 make a question of an order
+	if moved || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme || len(via) > maxRedirects {
 		return errRedirect
 	}
 	return nil
@@ -75,7 +73,18 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		resp.Body = limitedBody{io.LimitReader(resp.Body, maxAnswer), resp.Body}
 	}
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		resp.Body = readable(resp.Body)
+	}
 	return resp, err
+}
+
+// readable is as much of an error's body as can be read: the status counts, and
+// iDRAC8 breaks off what it says of a 401.
+func readable(body io.ReadCloser) io.ReadCloser {
+	said, _ := io.ReadAll(body)
+	_ = body.Close()
+	return io.NopCloser(bytes.NewReader(said))
 }
 
 // serviceRoot stands in for the service root, which the library reads before

@@ -36,6 +36,12 @@ type FencingDevice struct {
 	// was healthy. A BMC that reports others is another machine's.
 	UUID   string `json:"uuid,omitempty"`
 	Serial string `json:"serial,omitempty"`
+	// SystemID is what a person says that the BMC reports of this machine, as
+	// UUID or as serial number. It goes before UUID and Serial.
+	SystemID string `json:"systemID,omitempty"`
+	// LegacyTLS allows TLS below 1.2 and key exchange without forward secrecy,
+	// for this BMC.
+	LegacyTLS bool `json:"legacyTLS,omitempty"`
 	// Delay is what a fence of this target waits first, so that of two hosts
 	// that fence each other one is off before the other begins.
 	Delay time.Duration `json:"delay,omitempty"`

@@ -17,6 +17,7 @@ import (
 var (
 	fenceHistory = state.FencingHistoryPath
 	fenceDevices = state.FencingDir
+	fenceSums    fence.Sums
 )
 
 var (
@@ -33,39 +34,27 @@ var aboutFences = []*prometheus.Desc{fences, fenceSeconds, fencePhase, fenceWors
 // collectFences tells what the history of this host's fences says of each host
 // that it may fence.
 func collectFences(out metric.Send) {
-	records, err := fence.History(fenceHistory)
+	totals, err := fenceSums.Of(fenceHistory)
 	if err != nil {
 		return // `holdfast explain` tells
 	}
 	for target, delay := range delays() {
 		out.Gauge(fenceDelay, delay.Seconds(), target)
-		collectFencesOf(out, target, records)
+		collectFencesOf(out, target, totals[target])
 	}
 }
 
-func collectFencesOf(out metric.Send, target string, records []fence.Record) {
-	proven, failed := 0, 0
-	var last fence.Record
-	var worst time.Duration
-	for _, r := range records {
-		switch {
-		case r.Target != target:
-		case r.Off:
-			proven, last = proven+1, r
-			worst = max(worst, r.Phases.Identify+r.Phases.PowerOff+r.Phases.Evidence)
-		default:
-			failed++
-		}
-	}
-	out.Counter(fences, float64(proven), target, "true")
-	out.Counter(fences, float64(failed), target, "false")
+func collectFencesOf(out metric.Send, target string, total fence.Total) {
+	last := total.Last
+	out.Counter(fences, float64(total.Proven), target, "true")
+	out.Counter(fences, float64(total.Failed), target, "false")
 	out.Gauge(fenceProven, metric.Seconds(last.Time), target)
-	if proven == 0 {
+	if total.Proven == 0 {
 		return
 	}
 	p := last.Phases
 	out.Gauge(fenceSeconds, (p.Identify + p.Hold + p.PowerOff + p.Evidence).Seconds(), target)
-	out.Gauge(fenceWorst, worst.Seconds(), target)
+	out.Gauge(fenceWorst, total.Worst.Seconds(), target)
 	for name, took := range map[string]time.Duration{
 		"identify": p.Identify, "hold": p.Hold, "power-off": p.PowerOff, "evidence": p.Evidence, "power-on": p.PowerOn,
 	} {

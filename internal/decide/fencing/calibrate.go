@@ -14,6 +14,8 @@ const (
 	MinimumDelay = 3 * time.Second
 	// MaximumDelay leaves Pacemaker's stonith-timeout the time to fence: Longest.
 	MaximumDelay = 60 * time.Second
+	// StonithTimeout is what Pacemaker is configured to spend on one fence.
+	StonithTimeout = 240 * time.Second
 	// delayFactor covers a BMC that is slower than it ever was.
 	delayFactor = 2
 )

@@ -78,6 +78,8 @@ type Progress struct {
 	// RequestFailed is true where the last request ended with an error. It
 	// does not say that nothing happened.
 	RequestFailed bool
+	// Refused is how often the BMC refused the account.
+	Refused int
 	// Confirmed is true where a person's word that the target is off stands.
 	Confirmed bool
 	// Turn is whose turn it is where both hosts may fence each other
@@ -160,7 +162,7 @@ type Decision struct {
 // lasting are the reasons that another attempt with the same device meets
 // again; what to do about each is part of the BMC's error.
 var lasting = map[string]bool{
-	"certificate": true, "credentials": true, "not-found": true, "unsupported": true, "no-system": true,
+	"certificate": true, "unsupported": true, "no-system": true,
 }
 
 // wrongServer is the one reason that ends a fence at any time: nothing that
@@ -180,7 +182,7 @@ func Next(p Progress, r Reading) Decision {
 	case p.Requests == 0 && lasting[r.Reason]:
 		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
 	case p.Requests == 0 && p.Elapsed < p.hold():
-		return Decision{Step: Hold, Why: said(r), Wait: min(HoldInterval, p.hold()-p.Elapsed)}
+		return Decision{Step: Hold, Why: said(r), Wait: pace(p, r, min(HoldInterval, p.hold()-p.Elapsed))}
 	case p.Elapsed >= p.Limit():
 		return Decision{Step: GiveUp, Why: said(r) + ", and the time is over"}
 	case p.Requests == 0 && r.Power.Known:
@@ -188,16 +190,17 @@ func Next(p Progress, r Reading) Decision {
 	case again(p, r):
 		return Decision{Step: Ask, Why: said(r) + ", although its power was to be cut", Wait: PollInterval}
 	}
-	return Decision{Step: Again, Why: said(r), Wait: PollInterval}
+	return Decision{Step: Again, Why: said(r), Wait: pace(p, r, PollInterval)}
 }
 
 // again reports whether a request is to be repeated: it failed, or it had time
-// to work and the machine runs. A machine that is powering off is left to it.
+// to work and the BMC says anything but that the machine is off or on its way.
+// A machine that is powering off is left to it.
 func again(p Progress, r Reading) bool {
 	if p.Requests == 0 || p.Requests >= MaxRequests || !r.Power.Known {
 		return false
 	}
-	return p.RequestFailed || r.Power.Value == "On" && p.SinceRequest >= p.retryAfter()
+	return p.RequestFailed || r.Power.Value != "PoweringOff" && p.SinceRequest >= p.retryAfter()
 }
 
 // said is a reading in a person's words.

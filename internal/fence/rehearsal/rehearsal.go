@@ -20,8 +20,9 @@ const (
 	lookInterval = 500 * time.Millisecond
 	// lookTimeout bounds one question to a host, which may be off.
 	lookTimeout = 15 * time.Second
-	// fenceTimeout is what Pacemaker may spend on one fence.
-	fenceTimeout = 120 * time.Second
+	// fenceTimeout is what Pacemaker may spend on one fence: what it has in
+	// earnest, or a slow BMC would fail here and nowhere else.
+	fenceTimeout = fencing.StonithTimeout
 	// DefaultReturn is how long a host may take until it is a voter again.
 	DefaultReturn = 15 * time.Minute
 )

@@ -85,7 +85,7 @@ func (s *Server) answer(r *http.Request) reply {
 // authenticate reports whether to refuse a request, and the answer then.
 func (s *Server) authenticate(r *http.Request) (bool, reply) {
 	q := s.Quirks()
-	if q.AuthStatus != 0 {
+	if q.AuthStatus != 0 && s.refuses(q) {
 		return true, refused(q.AuthStatus)
 	}
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
@@ -99,6 +99,14 @@ func (s *Server) authenticate(r *http.Request) (bool, reply) {
 		return false, reply{}
 	}
 	return true, refused(http.StatusUnauthorized)
+}
+
+// refuses reports whether the quirk auth-status is still in force, and counts.
+func (s *Server) refuses(q Quirks) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused++
+	return q.Refusals == 0 || s.refused <= q.Refusals
 }
 
 func (s *Server) credentials(user, password string) bool {

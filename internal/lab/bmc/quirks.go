@@ -26,6 +26,7 @@ type Quirks struct {
 	SessionsHeld      int      `json:"sessions-held,omitempty"`
 	SessionTimeout    Duration `json:"session-timeout,omitempty"`
 	AuthStatus        int      `json:"auth-status,omitempty"`
+	Refusals          int      `json:"refusals,omitempty"`
 	Password          string   `json:"password,omitempty"`
 	Certificate       string   `json:"certificate,omitempty"`
 	Delay             Duration `json:"delay,omitempty"`
@@ -33,6 +34,12 @@ type Quirks struct {
 	HalfOpen          bool     `json:"half-open,omitempty"`
 	CutAnswer         bool     `json:"cut-answer,omitempty"`
 	Unreachable       bool     `json:"unreachable,omitempty"`
+	StatusWhenOff     int      `json:"status-when-off,omitempty"`
+	LateReset         Duration `json:"late-reset,omitempty"`
+	Stale             Duration `json:"stale,omitempty"`
+	OffLeads          Duration `json:"off-leads,omitempty"`
+	IfMatch           string   `json:"if-match,omitempty"`
+	NeedsSlash        bool     `json:"needs-slash,omitempty"`
 }
 
 // Duration is a time.Duration that is written as "5s" in JSON.
@@ -57,6 +64,12 @@ const (
 	SaysNull = "null"
 	// SaysNothing leaves PowerState out.
 	SaysNothing = "nothing"
+)
+
+// Values of the quirk "if-match".
+const (
+	IfMatchNeeded  = "needed"
+	IfMatchRefused = "refused"
 )
 
 // Values of the quirk "certificate"; empty is a valid self-signed one.
@@ -142,7 +155,11 @@ var quirkTable = []quirk{
 	{
 		name: "auth-status", doc: "answers each request that needs authentication with this HTTP status, also with the right password",
 		field:   func(q *Quirks) any { return &q.AuthStatus },
-		allowed: []string{"401", "403", "500", "503"},
+		allowed: []string{"401", "403", "404", "500", "503"},
+	},
+	{
+		name: "refusals", doc: "answers only this many requests with auth-status and the others as always, as a controller that boots",
+		field: func(q *Quirks) any { return &q.Refusals }, fallback: "all",
 	},
 	{
 		name: "password", doc: "takes this password and no other: somebody has changed it",
@@ -172,6 +189,32 @@ var quirkTable = []quirk{
 	{
 		name: "unreachable", doc: "does not listen: connections are refused, open ones are closed",
 		field: func(q *Quirks) any { return &q.Unreachable },
+	},
+	{
+		name: "status-when-off", doc: "answers this HTTP status to a power-off when the system is off already, as iLO does with 400",
+		field:   func(q *Quirks) any { return &q.StatusWhenOff },
+		allowed: []string{"400", "409", "412", "503"}, fallback: "204",
+	},
+	{
+		name: "late-reset", doc: "answers 202 to a reset and begins with it only this much later; until then nothing is to be seen of it",
+		field: func(q *Quirks) any { return &q.LateReset },
+	},
+	{
+		name: "stale", doc: "reports a PowerState that it read up to this long ago",
+		field: func(q *Quirks) any { return &q.Stale },
+	},
+	{
+		name: "off-leads", doc: "says Off as soon as it accepted a power-off, and cuts the power this much later",
+		field: func(q *Quirks) any { return &q.OffLeads },
+	},
+	{
+		name: "if-match", doc: "refuses a reset that does not name the state it was made for (428), or one that does (412)",
+		field:   func(q *Quirks) any { return &q.IfMatch },
+		allowed: []string{IfMatchNeeded, IfMatchRefused}, fallback: "either way",
+	},
+	{
+		name: "needs-slash", doc: "redirects a request to reset to the same path with a slash at its end (308)",
+		field: func(q *Quirks) any { return &q.NeedsSlash },
 	},
 }
 
@@ -296,9 +339,9 @@ func assignBool(field *bool, value string) error {
 
 // behave translates the quirks of power.
 func (q Quirks) behave(b *Behaviour) {
-	b.OffDelay = time.Duration(q.SlowOff)
+	b.OffDelay = time.Duration(max(q.SlowOff, q.OffLeads))
 	b.OffSticks = q.PoweringOffSticks
-	b.ConflictWhenOff = q.ConflictWhenOff
+	b.ConflictWhenOff = q.ConflictWhenOff || q.StatusWhenOff != 0
 	b.ConflictWhenOn = q.ConflictWhenOn
 }
 
@@ -313,6 +356,9 @@ func (q Quirks) shown(s State) (value any, present bool) {
 		return nil, false
 	default:
 		return q.Says, true
+	}
+	if q.OffLeads > 0 && s.goingOff() && s.Then == ThenStayOff {
+		return PowerOff, true
 	}
 	if q.PoweringOn && (s.Phase == PhasePOST || s.Phase == PhaseStarting) {
 		return PoweringOn, true

@@ -1,6 +1,8 @@
 package bmc
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -156,13 +158,36 @@ func (s *Server) findSystem(rest string) (resource, bool) {
 }
 
 func (s *Server) getSystem(r *http.Request) reply {
-	state, err := s.power.observe(r.Context())
+	q := s.Quirks()
+	state, err := s.look(r.Context(), time.Duration(q.Stale))
 	if err != nil {
 		s.log.Error("cannot read the power", "error", err)
 		return internal("The state of the system's power is not known.")
 	}
-	q := s.Quirks()
 	return found(system(s.identity(), s.SystemPath(), q, state))
+}
+
+// glance is what was seen of the power, and when.
+type glance struct {
+	state State
+	at    time.Time
+}
+
+// look reads the power, or tells what was read up to stale ago.
+func (s *Server) look(ctx context.Context, stale time.Duration) (State, error) {
+	s.mu.Lock()
+	last := s.glance
+	s.mu.Unlock()
+	if time.Since(last.at) < stale {
+		return last.state, nil
+	}
+	state, err := s.power.observe(ctx)
+	if err == nil {
+		s.mu.Lock()
+		s.glance = glance{state, time.Now()}
+		s.mu.Unlock()
+	}
+	return state, err
 }
 
 type resetRequest struct {
@@ -173,6 +198,9 @@ type resetRequest struct {
 func (s *Server) postReset(r *http.Request) reply {
 	t, problem, ok := readReset(r)
 	if !ok {
+		return problem
+	}
+	if problem, no := s.Quirks().misled(r); no {
 		return problem
 	}
 	out := s.resetOurs(r, t)
@@ -192,13 +220,37 @@ func readReset(r *http.Request) (ResetType, reply, bool) {
 	return *req.ResetType, reply{}, true
 }
 
+// misled is the answer to a request that is not made as the quirks want it.
+func (q Quirks) misled(r *http.Request) (reply, bool) {
+	match := r.Header.Get("If-Match")
+	switch {
+	case q.NeedsSlash && !strings.HasSuffix(r.URL.Path, "/"):
+		return reply{status: http.StatusPermanentRedirect}.with("Location", r.URL.Path+"/"), true
+	case q.IfMatch == IfMatchNeeded && match == "":
+		return fault(http.StatusPreconditionRequired, "PreconditionRequired", "The request names no state.", "Send If-Match."), true
+	case q.IfMatch == IfMatchRefused && match != "":
+		return fault(http.StatusPreconditionFailed, "PreconditionFailed", "The request names a state.", "Send no If-Match."), true
+	}
+	return reply{}, false
+}
+
 func (s *Server) resetOurs(r *http.Request, t ResetType) reply {
 	q := s.Quirks()
 	if q.AcceptAndIgnore {
 		return reply{status: http.StatusAccepted}
 	}
+	if q.LateReset > 0 {
+		time.AfterFunc(time.Duration(q.LateReset), func() { //nolint:contextcheck // what was accepted outlives who asked
+			if err := s.power.reset(context.Background(), t); err != nil {
+				s.log.Warn("reset failed later", "type", t, "error", err)
+			}
+		})
+		return reply{status: http.StatusAccepted}
+	}
 	err := s.power.reset(r.Context(), t)
 	switch {
+	case errors.Is(err, ErrAlreadyOff) && q.StatusWhenOff != 0:
+		return fault(q.StatusWhenOff, "InvalidOperationForSystemState", "The operation was not successful due to the current power state.", "Read PowerState first.")
 	case err != nil:
 		s.log.Warn("reset refused", "type", t, "error", err)
 		return refusedReset(t, err)

@@ -68,6 +68,8 @@ type Server struct {
 	quirks     Quirks
 	changed    chan struct{} // closed when the quirks change
 	resets     []Reset
+	refused    int             // requests that were answered with auth-status
+	glance     glance          // what was last told of the power
 	neighbours map[string]bool // power of other machines' systems, by id
 	faulty     map[string]tls.Certificate
 }
@@ -122,7 +124,7 @@ func (s *Server) Quirks() Quirks {
 // is gone end with their connection closed.
 func (s *Server) SetQuirks(q Quirks) {
 	s.mu.Lock()
-	s.quirks = q
+	s.quirks, s.refused = q, 0
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.mu.Unlock()

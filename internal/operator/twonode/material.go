@@ -110,6 +110,8 @@ func deviceOf(node string, hosts []Host, data map[string][]byte) (state.FencingD
 		Target: node, Address: string(data["address"]), Username: string(data["username"]), Password: string(data["password"]),
 		Insecure:    string(data["certificateVerification"]) == "Disabled",
 		Fingerprint: string(data["fingerprint"]),
+		LegacyTLS:   string(data["tls"]) == "Legacy",
+		SystemID:    string(data["systemID"]),
 		Delay:       fencing.DelayOf(node, []string{hosts[0].Name, hosts[1].Name}),
 	}, missing
 }

@@ -102,6 +102,11 @@ func fencingSecrets(c *config.InstallConfig) []object {
 			"password":                []byte(cred.Password.Reveal()),
 			"certificateVerification": []byte(cred.CertificateVerification),
 		}
+		for key, value := range map[string]string{"tls": cred.TLS, "systemID": cred.SystemID} {
+			if value != "" {
+				secret.Data[key] = []byte(value)
+			}
+		}
 		out = append(out, object{file: "20-" + name, value: secret, secret: true})
 	}
 	return out

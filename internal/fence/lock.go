@@ -1,0 +1,55 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/host"
+)
+
+const (
+	// lockTime is how long a change of a device waits for another one: longer
+	// than the test of the slowest BMC.
+	lockTime = 5 * time.Minute
+	// lockInterval is between two attempts.
+	lockInterval = 50 * time.Millisecond
+)
+
+// errBusy is why a change of a device that waited was not made.
+var errBusy = errors.New("another change of it is under way: wait until 'holdfast fencing rotate', or the cluster's Job, is over, then run this again")
+
+// lock keeps others from a target's device until release is called: a person's
+// rotation and the cluster's Job both read it, try the new one for seconds and
+// write, and the one that read first would take the other's account back. The
+// kernel drops the lock with the process.
+func (s Store) lock(ctx context.Context, target string) (release func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTime, errBusy)
+	defer cancel()
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("fencing device of %s: %w", target, err)
+	}
+	f, err := os.OpenFile(filepath.Join(s.Dir, "."+target+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("fencing device of %s: %w", target, err)
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if errors.Is(err, unix.EWOULDBLOCK) && host.Sleep(ctx, lockInterval) == nil {
+			continue
+		}
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("fencing device of %s: %w", target, err)
+	}
+}
