@@ -29,6 +29,11 @@ func (h *Host) setup(ctx context.Context, in twonode.Input) error {
 	if err := h.start(ctx, in); err != nil {
 		return err
 	}
+	// Before the configuration is there, by which a host can be fenced: one that
+	// comes back without Corosync would never meet its peer again.
+	if err := h.do(ctx, "a host that is fenced from now on meets its peer again", host.Command("pcs", "cluster", "enable", "--all")); err != nil {
+		return err
+	}
 	if err := h.configure(ctx, want); err != nil {
 		return err
 	}

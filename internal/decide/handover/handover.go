@@ -131,6 +131,9 @@ func at(s Snapshot, stage []Work, number int) Decision {
 	look := outlook{stage: stage, number: number, waiting: gate(s, stage)}
 	var d Decision
 	if look.waiting == "" {
+		if again := mend(s, stage); again != "" {
+			return Decision{Delete: []string{again}, Conditions: conditions(s, look), Again: lookAtOnce}
+		}
 		d = advance(s, stage)
 		d.Begin = !s.Begun && stage[0].Step == twonode.HandOver
 	}
@@ -160,6 +163,27 @@ func advance(s Snapshot, stage []Work) Decision {
 		}
 	}
 	return d
+}
+
+// lookAtOnce is for a decision that is half of what is to be done.
+const lookAtOnce = 100 * time.Millisecond
+
+// mend names the set-up's Job where it has to run again before a later step is
+// repeated: a host that lost its power may be back without Corosync, or with
+// what was written last not on its disk. Setting up again changes nothing where
+// all is well.
+func mend(s Snapshot, stage []Work) string {
+	setup, there := find(s.Jobs, work(twonode.Setup, "", "").Name)
+	if step := stage[0].Step; !there || step != twonode.HandOver && step != twonode.Finish {
+		return ""
+	}
+	for _, w := range stage {
+		job, _ := find(s.Jobs, w.Name)
+		if job.State == JobFailed && job.Key == w.Key && job.Ended.After(setup.Ended) && !job.Ended.Add(pause(job.Attempt)).After(s.Now) {
+			return setup.Name
+		}
+	}
+	return ""
 }
 
 // repeat makes a failed Job anew once its pause is over.

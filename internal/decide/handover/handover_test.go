@@ -80,6 +80,12 @@ func failed(s Snapshot, step twonode.Step, node string, attempt int, ago time.Du
 	return s
 }
 
+// without takes a step's Jobs out.
+func without(s Snapshot, step twonode.Step) Snapshot {
+	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return strings.HasPrefix(j.Name, "two-node-"+string(step)) })
+	return s
+}
+
 // told writes a decision as a line.
 func told(d Decision) string {
 	var out []string
@@ -198,7 +204,36 @@ func TestWhatComesNext(t *testing.T) {
 		{
 			"an interrupted hand-over is finished although its own etcd is down",
 			change(change(failed(upTo(twonode.HandOver), twonode.HandOver, "cp-1", 1, time.Minute, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
+			"delete two-node-setup, again in 100ms", "step 5 of 6 (hand-over) on cp-1",
+		},
+		{
+			"the set-up runs first, which starts the cluster where a lost host is back without it",
+			change(change(failed(without(upTo(twonode.HandOver), twonode.Setup), twonode.HandOver, "cp-1", 1, time.Minute, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
+			"create two-node-setup", "step 3 of 6 (setup) on cp-1",
+		},
+		{
+			"and then the hand-over again",
+			change(change(failed(upTo(twonode.HandOver), twonode.HandOver, "cp-1", 1, 2*time.Hour, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
 			`delete two-node-hand-over-cp-1, create two-node-hand-over-cp-1 (2, after "killed")`, "step 5 of 6 (hand-over) on cp-1",
+		},
+		{
+			"a host that was fenced before its hand-over, and whose member was removed, is handed over first",
+			change(upTo(twonode.HandOver), etcd(1, MemberUnknown)),
+			"begin, create two-node-hand-over-cp-2", "step 5 of 6 (hand-over) on cp-2",
+		},
+		{
+			"but not while the other's is under way",
+			change(change(with(upTo(twonode.HandOver), "hand-over cp-1 running"), etcd(1, MemberUnknown)), func(s *Snapshot) { s.Begun = true }),
+			"nothing", "step 5 of 6 (hand-over) on cp-2, waiting: etcd on cp-1 is being handed over",
+		},
+		{
+			"a member that was removed in the middle of the set-up does not stop the set-up",
+			change(failed(upTo(twonode.Setup), twonode.Setup, "cp-1", 1, time.Minute, "lost"), etcd(0, MemberUnknown)),
+			`delete two-node-setup, create two-node-setup (2, after "lost")`, "step 3 of 6 (setup) on cp-1",
+		},
+		{
+			"nor the manifests, which nobody reads yet", change(upTo(twonode.Manifest), etcd(1, MemberUnknown)),
+			"create two-node-manifest-cp-1", "step 4 of 6 (manifest) on cp-1",
 		},
 		{"both hosts are finished together", upTo(twonode.Finish), "create two-node-finish-cp-1, create two-node-finish-cp-2", "step 6 of 6 (finish) on cp-1 and cp-2"},
 		{"when all is done nothing is done", allDone(), "nothing", "all steps are done"},
@@ -340,7 +375,7 @@ func TestFromAnywhereItComesToItsEnd(t *testing.T) {
 				if w.Step == twonode.HandOver && !s.Begun {
 					t.Fatalf("%v: handed over without a word", jobs)
 				}
-				s.Jobs = append(s.Jobs, Job{Name: w.Name, Key: w.Key, State: JobSucceeded, Attempt: w.Attempt})
+				s.Jobs = append(s.Jobs, Job{Name: w.Name, Key: w.Key, State: JobSucceeded, Attempt: w.Attempt, Ended: s.Now})
 			}
 		}
 		if got := condition(t, Decide(s), SetupProgressing); got.Status {
