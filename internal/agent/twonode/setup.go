@@ -126,7 +126,7 @@ func (h *Host) configure(ctx context.Context, want twonode.Config) error {
 			}
 			return nil
 		}
-		if last = h.push(ctx, steps, cib); last != nil && ctx.Err() != nil {
+		if last = h.push(ctx, work, steps, cib); last != nil && ctx.Err() != nil {
 			return last
 		}
 	}
@@ -162,8 +162,8 @@ func (h *Host) steps(ctx context.Context, want twonode.Config) ([]twonode.Comman
 
 // push makes the changes in a copy of the CIB and has Pacemaker take the
 // difference.
-func (h *Host) push(ctx context.Context, steps []twonode.Command, cib []byte) (err error) {
-	before, after := filepath.Join(h.path(work), "before.xml"), filepath.Join(h.path(work), "after.xml")
+func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, cib []byte) (err error) {
+	before, after := filepath.Join(h.path(dir), "before.xml"), filepath.Join(h.path(dir), "after.xml")
 	for _, path := range []string{before, after} {
 		if err := host.WriteFileAtomic(path, cib, 0o600); err != nil {
 			return err

@@ -20,8 +20,13 @@ type Difference struct {
 // to work on the cluster (maintenance mode, standby, a resource that is disabled
 // or not managed) is none of it: the table does not hold it.
 func Drift(have, want Config) []Difference {
-	want = want.Of(have)
 	var out []Difference
+	if is, ok := have.hosts(); ok && want.Corosync.Name != "" {
+		if should, _ := want.hosts(); is != should {
+			out = append(out, Difference{fmt.Sprintf("etcd: node_ip_map is %s, and the hosts are %s (kubectl -n openshift-etcd delete job two-node-setup has it set back)", is, should), false})
+		}
+	}
+	want = want.Of(have)
 	out = append(out, differing("", have.Properties, want.Properties, true)...)
 	for _, r := range want.Resources {
 		out = append(out, r.drift(have.Resources)...)
@@ -52,20 +57,21 @@ func (c Config) Of(have Config) Config {
 	c.Corosync.Name = have.Corosync.Name
 	c.Resources = slices.Clone(c.Resources)
 	for i, r := range c.Resources {
-		if r.ID != Etcd {
-			continue
-		}
-		c.Resources[i].Parameters = nil
-		for _, h := range have.Resources {
-			if v, ok := value(h.Parameters, "node_ip_map"); h.ID == Etcd && ok {
-				c.Resources[i].Parameters = []Setting{{"node_ip_map", v, "who the two are"}}
-			}
-		}
-		if c.Resources[i].Parameters == nil {
-			c.Resources[i].Parameters = r.Parameters
+		if hosts, ok := have.hosts(); ok && r.ID == Etcd {
+			c.Resources[i].Parameters = []Setting{{"node_ip_map", hosts, "who the two are"}}
 		}
 	}
 	return c
+}
+
+// hosts is what etcd is told of who the two hosts are.
+func (c Config) hosts() (string, bool) {
+	for _, r := range c.Resources {
+		if r.ID == Etcd {
+			return value(r.Parameters, "node_ip_map")
+		}
+	}
+	return "", false
 }
 
 // differing names the settings that are not as wanted.
