@@ -7,6 +7,7 @@ package handover
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
@@ -128,13 +129,14 @@ func Decide(s Snapshot) Decision {
 
 // at is the decision while a stage is not done.
 func at(s Snapshot, stage []Work, number int) Decision {
-	look := outlook{stage: stage, number: number, waiting: gate(s, stage)}
+	now := reachable(s, stage)
+	look := outlook{stage: stage, number: number, waiting: gate(s, now)}
 	var d Decision
 	if look.waiting == "" {
-		if again := mend(s, stage); again != "" {
+		if again := mend(s, now); again != "" {
 			return Decision{Delete: []string{again}, Conditions: conditions(s, look), Again: lookAtOnce}
 		}
-		d = advance(s, stage)
+		d = advance(s, now)
 		d.Begin = !s.Begun && stage[0].Step == twonode.HandOver
 	}
 	d.Conditions = conditions(s, look)
@@ -188,6 +190,9 @@ func mend(s Snapshot, stage []Work) string {
 
 // repeat makes a failed Job anew once its pause is over.
 func (d *Decision) repeat(s Snapshot, w Work, job Job) {
+	if strings.Contains(job.Failure, twonode.Final) {
+		return // until what it was made from changes, or a person deletes it
+	}
 	if left := job.Ended.Add(pause(job.Attempt)).Sub(s.Now); left > 0 {
 		d.Again = cmp.Or(min(d.Again, left), left)
 		return

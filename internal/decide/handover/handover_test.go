@@ -276,6 +276,62 @@ func TestAFailedJobIsRepeatedAfterAPauseThatGrows(t *testing.T) {
 	}
 }
 
+// A corrected account in the Secret has to reach the survivor, which is the one
+// that fences next.
+func TestAnAccountReachesTheHostThatIsThereWhileTheOtherIsAway(t *testing.T) {
+	away := change(allDone(), func(s *Snapshot) {
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[1].Ready, s.Nodes[1].Etcd = false, MemberUnknown
+		s.Digests.Fencing = "new"
+	})
+	if got := told(Decide(away)); got != "delete two-node-fencing-cp-1, create two-node-fencing-cp-1" {
+		t.Error(got)
+	}
+	given := with(away, "fencing cp-1 succeeded")
+	d := Decide(given)
+	if got := told(d); got != "nothing" || condition(t, d, SetupProgressing).Message != "step 2 of 6 (fencing) on cp-2, waiting: node cp-2 is not ready" {
+		t.Errorf("%s: %s", got, condition(t, d, SetupProgressing).Message)
+	}
+	given.Nodes = []Node{given.Nodes[0], {Name: "cp-2", Ready: true, Etcd: MemberHealthy}}
+	if got := told(Decide(given)); got != "delete two-node-fencing-cp-2, create two-node-fencing-cp-2" {
+		t.Errorf("when it is back: %s", got)
+	}
+	refused := failed(away, twonode.Fencing, "cp-1", 1, time.Minute, "401")
+	if got := told(Decide(refused)); got != `delete two-node-fencing-cp-1, create two-node-fencing-cp-1 (2, after "401")` {
+		t.Errorf("a failure is repeated: %s", got)
+	}
+}
+
+func TestAHostsNewAddressIsToldAndNotTriedForEver(t *testing.T) {
+	have := twonode.Corosync{Name: "pcm", TwoNode: true, Nodes: []twonode.Node{{Name: "cp-1", Address: "10.98.0.11"}, {Name: "cp-2", Address: "10.98.0.12"}}}
+	want := have
+	want.Nodes = []twonode.Node{{Name: "cp-1", Address: "10.98.0.11"}, {Name: "cp-2", Address: "10.98.0.99"}}
+	_, err := twonode.CorosyncSteps(have, want)
+	if err == nil || strings.Contains(err.Error(), "node replace") || !strings.Contains(err.Error(), "cp-2 (10.98.0.12)") {
+		t.Fatal(err)
+	}
+	moved := change(allDone(), func(s *Snapshot) { s.Digests.Hosts = "new address" })
+	s := failed(failed(moved, twonode.Auth, "cp-1", 1, time.Hour, "auth: "+err.Error()), twonode.Auth, "cp-2", 1, time.Hour, "auth: "+err.Error())
+	d := Decide(s)
+	if got := told(d); got != "nothing" {
+		t.Errorf("it is tried again: %s", got)
+	}
+	if c := condition(t, d, SetupDegraded); !c.Status || !strings.Contains(c.Message, "give the host the address back") {
+		t.Errorf("%+v", c)
+	}
+	s.Digests.Hosts = "hosts"
+	if got := told(Decide(s)); got != "delete two-node-auth-cp-1, delete two-node-auth-cp-2, create two-node-auth-cp-1, create two-node-auth-cp-2" {
+		t.Errorf("with the address back: %s", got)
+	}
+}
+
+func TestThatEitherHostMayBeLostIsNotSaidWhileOneIs(t *testing.T) {
+	s := change(allDone(), func(s *Snapshot) { s.Nodes = slices.Clone(s.Nodes); s.Nodes[1].Ready = false })
+	if c := condition(t, Decide(s), SetupAvailable); !c.Status || !strings.Contains(c.Message, "while PacemakerCluster says Redundant") {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestTheShorterPauseDecidesWhenToLookAgain(t *testing.T) {
 	s := failed(two(), twonode.Auth, "cp-1", 5, 0, "a")
 	s = failed(s, twonode.Auth, "cp-2", 1, 0, "b")

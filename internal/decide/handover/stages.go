@@ -89,7 +89,7 @@ func waitsForHosts(s Snapshot) string {
 // What runs already is left to run.
 func gate(s Snapshot, stage []Work) string {
 	for _, n := range s.Nodes {
-		if !n.Ready {
+		if !n.Ready && (stage[0].Step != twonode.Fencing || holds(stage, n.Name)) {
 			return "node " + n.Name + " is not ready"
 		}
 	}
@@ -128,6 +128,27 @@ func handOverGate(s Snapshot, chosen func(Node) bool) string {
 		}
 	}
 	return ""
+}
+
+// reachable is what of a stage may be done now. The account of a BMC is given
+// to each host by itself: the survivor needs the corrected one most while the
+// other host is away.
+func reachable(s Snapshot, stage []Work) []Work {
+	if stage[0].Step != twonode.Fencing {
+		return stage
+	}
+	now := slices.DeleteFunc(slices.Clone(stage), func(w Work) bool {
+		return done(s, []Work{w}) || !slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Name == w.Node && n.Ready })
+	})
+	if len(now) == 0 {
+		return stage
+	}
+	return now
+}
+
+// holds reports whether a stage has work on a host.
+func holds(stage []Work, node string) bool {
+	return slices.ContainsFunc(stage, func(w Work) bool { return w.Node == node })
 }
 
 // settled is how long after a new manifest its host is left alone: the agent
