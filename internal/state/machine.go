@@ -6,6 +6,10 @@ import "strings"
 // so that the peer can tell whether a BMC is that machine's.
 const AnnotationMachine = "holdfast.io/machine"
 
+// AnnotationAuthorities is where a control plane's own agent says which
+// authorities of etcd's certificates it has, as a digest.
+const AnnotationAuthorities = "holdfast.io/etcd-authorities"
+
 // Machine is what a machine's SMBIOS tells about it; either may be empty.
 type Machine struct{ UUID, Serial string }
 

@@ -47,6 +47,7 @@ func (r *Agent) Run(ctx context.Context) error {
 	group.Go(func() error { r.followNodes(ctx); return nil })
 	group.Go(func() error { r.keepTaints(ctx); return nil })
 	group.Go(func() error { r.tellAccounts(ctx); return nil })
+	group.Go(func() error { r.tellAuthorities(ctx); return nil })
 	return group.Wait()
 }
 

@@ -164,8 +164,13 @@ func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 
 // permitted reports whether Pacemaker's wish allows a step. Before it asked for
 // anything, a host that waits for its peer may only find out that it goes on
-// alone; the copy is not touched.
+// alone; the copy is not touched. And it is not emptied while kubelet starts
+// etcd again and again, which would make a cluster of its own of nothing: the
+// hand-over takes kubelet's manifest away first.
 func (k *Keeper) permitted(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict) bool {
+	if v.Action == state.EtcdEmpty && k.Process.Foreign() {
+		return false
+	}
 	if w.Wish != state.EtcdNotAsked {
 		return true
 	}

@@ -14,6 +14,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/agent/pace"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/host"
@@ -49,13 +50,16 @@ type Collector struct {
 	api   access
 	// standIn are the times of the last stand-in's steps, in milliseconds.
 	standIn func() map[string]float64
-	files   files
-	told    map[string]bool
-	pubbed  publication
-	heard   time.Time // when redundancy was last known
-	retakes time.Time // since when Pacemaker writes down anew what runs; zero while it does not
-	wake    chan struct{}
-	trouble pace.Trouble
+	// setBack has Pacemaker's settings be those of the table again.
+	setBack  func(context.Context) error
+	settings settings
+	files    files
+	told     map[string]bool
+	pubbed   publication
+	heard    time.Time // when redundancy was last known
+	retakes  time.Time // since when Pacemaker writes down anew what runs; zero while it does not
+	wake     chan struct{}
+	trouble  pace.Trouble
 
 	mu       sync.Mutex
 	current  decide.Report
@@ -70,7 +74,9 @@ func New(o Options) *Collector {
 		told: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
 	c.trouble = pace.Trouble{Logf: c.logf, Now: func() time.Time { return c.Now() }}
-	eyes := &eyes{logf: c.logf}
+	keeper := twonode.NewHost(o.Log)
+	c.setBack = keeper.SetBack
+	eyes := &eyes{logf: c.logf, settings: keeper.Settings}
 	c.look, c.watch, c.api = eyes.look, eyes.watch, accessOf(o.Site, eyes.peers)
 	return c
 }
@@ -160,6 +166,7 @@ func (c *Collector) step(ctx context.Context, name string) (more bool, err error
 	if err != nil {
 		r.API = err.Error()
 	}
+	c.keepSettings(ctx, in, now) // what is different was told
 	c.set(r, in)
 	if keepErr == nil {
 		keepErr = c.files.write(r, false)

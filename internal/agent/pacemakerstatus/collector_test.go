@@ -129,6 +129,7 @@ type cluster struct {
 	known   map[string]decide.Input
 	members []string
 	through access // where it is not the API above
+	setBack func(host string) error
 	host    map[string]*Collector
 	stop    map[string]context.CancelFunc
 }
@@ -192,6 +193,9 @@ func (c *cluster) start(host, dir string) {
 	}
 	if c.through != nil {
 		n.api = c.through
+	}
+	if c.setBack != nil {
+		n.setBack = func(context.Context) error { return c.setBack(host) }
 	}
 	n.files = files{filepath.Join(dir, host+".live"), filepath.Join(dir, host+".kept")}
 	ctx, stop := context.WithCancel(c.t.Context())

@@ -12,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
@@ -35,6 +36,8 @@ var happens = []string{"/var/log/pacemaker", "/var/lib/pacemaker/cib", "/etc/cor
 // eyes see what this host can.
 type eyes struct {
 	logf func(string, ...any)
+	// settings are what Pacemaker's files say and what they should.
+	settings func() (have, want twonode.Config, err error)
 
 	mu         sync.Mutex
 	name       string // of this host
@@ -62,6 +65,7 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 		in.Trouble = err.Error()
 	}
 	in.Corosync = readCorosync(corosyncConf)
+	in.Drift = drift(e.settings)
 	if r, err := askEtcd(ctx); err == nil {
 		in.Etcd = state.Known(r)
 	}
@@ -72,6 +76,15 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 		in.QuorateFor = time.Since(e.quorate)
 	}
 	return in
+}
+
+// drift is unknown where the set-up has not been.
+func drift(settings func() (have, want twonode.Config, err error)) state.Fact[[]twonode.Difference] {
+	have, want, err := settings()
+	if err != nil || !have.SetUp() {
+		return state.Fact[[]twonode.Difference]{}
+	}
+	return state.Known(twonode.Drift(have, want))
 }
 
 // join takes what Corosync says.

@@ -2,6 +2,8 @@ package twonode
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/host"
@@ -18,18 +20,47 @@ const (
 	kubeletFirst = "[Unit]\nBefore=pacemaker.service\n"
 )
 
+// wants are the folders in which systemd notes what starts at boot.
+var wants = []string{"/etc/systemd/system/multi-user.target.wants", "/etc/systemd/system"}
+
 // finish leaves the start of kubelet and etcd at boot to Pacemaker, which
-// waits for the peer first. Nothing that runs is touched.
+// waits for the peer first. Nothing that runs is touched. Pacemaker's own start
+// comes first, and to the disk: a host that started neither would be lost.
 func (h *Host) finish(ctx context.Context, _ twonode.Input) error {
+	if err := h.meet(ctx); err != nil {
+		return err
+	}
 	if err := h.do(ctx, "Pacemaker starts kubelet, once it has seen the peer",
 		host.Command("systemctl", "disable", "--quiet", "kubelet.service")); err != nil {
 		return err
 	}
-	if err := h.order(ctx); err != nil {
+	if err := h.settle(wants); err != nil {
 		return err
 	}
-	return h.do(ctx, "Corosync and Pacemaker start at boot",
+	return h.order(ctx)
+}
+
+// meet has this host meet its peer after each boot, the next power cut's too.
+func (h *Host) meet(ctx context.Context) error {
+	err := h.do(ctx, "Corosync and Pacemaker start at boot",
 		host.Command("systemctl", "enable", "--quiet", "corosync.service", "pacemaker.service"))
+	if err != nil {
+		return err
+	}
+	return h.settle(wants)
+}
+
+// settle has the disk hold what was written in folders.
+func (h *Host) settle(folders []string) error {
+	if h.DryRun {
+		return nil
+	}
+	for _, dir := range folders {
+		if err := host.SyncDir(h.path(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // order leaves Pacemaker's own file alone, which says more.

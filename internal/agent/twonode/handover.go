@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/render/etcdpod"
@@ -28,8 +28,13 @@ const (
 
 // manifest writes the pod that etcd is run from. Where podman runs it already
 // the step ends only when it runs by this manifest and votes: the other host's
-// turn comes then.
+// turn comes then. From the first hand-over on neither host's etcd does without
+// Pacemaker, so this host's is made sure of here: what pcs was told at the
+// set-up may not have reached the disk when the power went.
 func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
+	if err := h.meet(ctx); err != nil {
+		return err
+	}
 	if err := h.write(etcdpod.Path, []byte(in.Manifest), 0o600); err != nil {
 		return err
 	}
@@ -45,14 +50,16 @@ func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
 		case !r.At.After(written):
 			return "the agent has not looked since", nil
 		case !state.Is(r.Outdated, false):
-			return "etcd does not run by it yet" + verdict(r), nil
+			return "etcd does not run by it yet" + handover.Verdict(r), nil
 		}
-		return voting(r), nil
+		return handover.Voting(r), nil
 	})
 }
 
 // handOver takes etcd from kubelet, once the agents of both hosts wait to take
-// it over: from then on it is one restart of one of two voters.
+// it over: from then on it is one restart of one of two voters. A host that was
+// lost meanwhile, and without which the other one goes on, is none of them any
+// more: its agent joins anew, as soon as kubelet's etcd is out of the way.
 func (h *Host) handOver(ctx context.Context, in twonode.Input) error {
 	if _, err := os.Stat(h.path(etcdpod.Path)); err != nil {
 		return fmt.Errorf("%w: run the step manifest first", err)
@@ -60,14 +67,64 @@ func (h *Host) handOver(ctx context.Context, in twonode.Input) error {
 	if there, err := h.exists(staticPod); err != nil {
 		return err
 	} else if there {
-		if err := h.until(ctx, "the agents of both hosts wait to take etcd over", h.ready); err != nil {
-			return err
-		}
-		if err := h.move(staticPod, keptPod); err != nil {
+		if err := h.take(ctx); err != nil {
 			return err
 		}
 	}
 	return h.until(ctx, "etcd of "+in.Self+" runs in podman and votes", h.runs)
+}
+
+// take takes kubelet's manifest away when that may be.
+func (h *Host) take(ctx context.Context) error {
+	givenUp := false
+	err := h.until(ctx, "the agents of both hosts wait to take etcd over", func(ctx context.Context) (string, error) {
+		r, err := h.Report(ctx)
+		if givenUp = err == nil && handover.GivenUp(r); err != nil || givenUp {
+			return "", err
+		}
+		return handover.Ready(r), nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case givenUp:
+		return h.clear(ctx)
+	}
+	return h.move(staticPod, keptPod)
+}
+
+// clear takes the manifest from a kubelet whose etcd ends again and again. One
+// more start while the agent empties the data would make a cluster of its own
+// of them, which this host's API server would serve: so kubelet rests
+// meanwhile, and what it began last ends first. Pods run on without it, and
+// Pacemaker starts it again should this be cut off.
+func (h *Host) clear(ctx context.Context) (err error) {
+	if err := h.do(ctx, "it must not start etcd once more: the peer goes on without this copy", host.Command("systemctl", "stop", "kubelet.service")); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, h.do(context.WithoutCancel(ctx), "etcd is not its any more", host.Command("systemctl", "start", "kubelet.service")))
+	}()
+	if err := h.until(ctx, "kubelet's etcd has ended", h.restful()); err != nil {
+		return err
+	}
+	return h.move(staticPod, keptPod)
+}
+
+// restful asks that nobody holds etcd's data at two looks in a row: a container
+// whose start kubelet asked for last may just begin.
+func (h *Host) restful() func(context.Context) (string, error) {
+	free := 0
+	return func(context.Context) (string, error) {
+		held, err := h.holds(anybody)
+		if free++; err != nil || held {
+			free = 0
+		}
+		if free < 2 {
+			return "it may hold its data", err
+		}
+		return "", nil
+	}
 }
 
 func (h *Host) exists(path string) (bool, error) {
@@ -94,62 +151,6 @@ func (h *Host) move(from, to string) error {
 	return errors.Join(host.SyncDir(filepath.Dir(to)), host.SyncDir(filepath.Dir(from)))
 }
 
-// ready says what keeps the hand-over: each host must be able to go on without
-// the other while the other's etcd restarts.
-func (h *Host) ready(ctx context.Context) (string, error) {
-	r, err := h.Report(ctx)
-	if err != nil {
-		return "", err
-	}
-	s := r.Snapshot
-	switch {
-	case r.Wish != state.EtcdStarted:
-		return "Pacemaker has not asked for etcd on this host yet", nil
-	case !s.Record.Known || s.Record.Value.State != state.EtcdPair:
-		return "the record of this host says " + recordState(s.Record) + verdict(r), nil
-	case !s.Statement.Known:
-		return "nothing was heard of " + s.Peer + verdict(r), nil
-	case s.Statement.Value.Record.State != state.EtcdPair:
-		return fmt.Sprintf("the record of %s says %s", s.Peer, s.Statement.Value.Record.State), nil
-	}
-	return voting(r), nil
-}
-
-func recordState(r state.Fact[state.EtcdRecord]) string {
-	if !r.Known {
-		return "nothing that can be read"
-	}
-	return string(r.Value.State)
-}
-
-func verdict(r state.EtcdReport) string {
-	words := ": " + r.Verdict.Reason
-	if r.Problem != "" {
-		words += " (" + r.Problem + ")"
-	}
-	return words
-}
-
-// voting says what the local etcd lacks to be one of two voters with a leader.
-func voting(r state.EtcdReport) string {
-	local := r.Snapshot.Local
-	switch {
-	case !state.Is(local.Running, true):
-		return "etcd of this host does not run" + verdict(r)
-	case !local.Leader.Known || local.Leader.Value == 0:
-		return "etcd of this host knows no leader" + verdict(r)
-	case !local.Members.Known:
-		return "etcd of this host does not tell its members" + verdict(r)
-	}
-	voters := slices.DeleteFunc(slices.Clone(local.Members.Value), func(m state.EtcdMember) bool { return m.Learner })
-	if len(voters) != twoVoters {
-		return fmt.Sprintf("etcd has %d voters of two%s", len(voters), verdict(r))
-	}
-	return ""
-}
-
-const twoVoters = 2
-
 // runs says what is missing until etcd runs in podman and votes.
 func (h *Host) runs(ctx context.Context) (string, error) {
 	p, err := h.Container(ctx)
@@ -161,18 +162,24 @@ func (h *Host) runs(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !p.Running {
-		return "podman does not run etcd" + verdict(r), nil
+		return "podman does not run etcd" + handover.Verdict(r), nil
 	}
 	held, err := h.holds(p.PID)
 	if err != nil || !held {
 		return "kubelet's etcd still holds the data", err
 	}
-	return voting(r), nil
+	return handover.Voting(r), nil
 }
+
+// anybody is the pid of no process in particular.
+const anybody = 0
 
 // holds reports whether a process has the lock of etcd's database.
 func (h *Host) holds(pid int) (bool, error) {
 	info, err := os.Stat(h.path(etcdDB))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -191,7 +198,7 @@ func (h *Host) holds(pid int) (bool, error) {
 func lockedBy(locks string, pid int, inode uint64) bool {
 	for line := range strings.Lines(locks) {
 		f := strings.Fields(line)
-		if len(f) < 6 || f[1] != "FLOCK" || f[4] != strconv.Itoa(pid) {
+		if len(f) < 6 || f[1] != "FLOCK" || pid != anybody && f[4] != strconv.Itoa(pid) {
 			continue
 		}
 		if strings.HasSuffix(f[5], ":"+strconv.FormatUint(inode, 10)) {

@@ -29,6 +29,11 @@ func (h *Host) setup(ctx context.Context, in twonode.Input) error {
 	if err := h.start(ctx, in); err != nil {
 		return err
 	}
+	// Before the configuration is there, by which a host can be fenced: one that
+	// comes back without Corosync would never meet its peer again.
+	if err := h.do(ctx, "a host that is fenced from now on meets its peer again", host.Command("pcs", "cluster", "enable", "--all")); err != nil {
+		return err
+	}
 	if err := h.configure(ctx, want); err != nil {
 		return err
 	}
@@ -121,7 +126,7 @@ func (h *Host) configure(ctx context.Context, want twonode.Config) error {
 			}
 			return nil
 		}
-		if last = h.push(ctx, steps, cib); last != nil && ctx.Err() != nil {
+		if last = h.push(ctx, work, steps, cib); last != nil && ctx.Err() != nil {
 			return last
 		}
 	}
@@ -157,8 +162,8 @@ func (h *Host) steps(ctx context.Context, want twonode.Config) ([]twonode.Comman
 
 // push makes the changes in a copy of the CIB and has Pacemaker take the
 // difference.
-func (h *Host) push(ctx context.Context, steps []twonode.Command, cib []byte) (err error) {
-	before, after := filepath.Join(h.path(work), "before.xml"), filepath.Join(h.path(work), "after.xml")
+func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, cib []byte) (err error) {
+	before, after := filepath.Join(h.path(dir), "before.xml"), filepath.Join(h.path(dir), "after.xml")
 	for _, path := range []string{before, after} {
 		if err := host.WriteFileAtomic(path, cib, 0o600); err != nil {
 			return err

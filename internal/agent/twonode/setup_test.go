@@ -85,11 +85,27 @@ func TestSetupMakesTheClusterOnceAndAllOfItsConfigurationAtOnce(t *testing.T) {
 	if want, _ := twonode.Steps(twonode.Config{}, twonode.Wanted(input())); pushes != 1 || s.staged != len(want) {
 		t.Errorf("%d pushes of %d commands, want 1 of %d", pushes, s.staged, len(want))
 	}
-	if err := s.do(twonode.Setup); err != nil || len(s.runs) != 1 {
+	if err := s.do(twonode.Setup); err != nil || len(s.runs) != 2 || s.ran("pcs -f") || s.ran("pcs cluster cib-push") {
 		t.Errorf("the second run: %v, ran %v", err, s.runs)
 	}
 	if left := tree(t, s.Root+work); left != "" {
 		t.Errorf("left behind: %s", left)
+	}
+}
+
+func TestNobodyCanBeFencedBeforeBothHostsMeetAgainAfterABoot(t *testing.T) {
+	s := newSite(t)
+	enabled := false
+	s.programs["pcs cluster enable --all"] = func([]string) (string, error) { enabled = true; return "", nil }
+	push := s.programs["pcs cluster cib-push"]
+	s.programs["pcs cluster cib-push"] = func(args []string) (string, error) {
+		if !enabled {
+			t.Error("a host can be fenced, and would come back without Corosync")
+		}
+		return push(args)
+	}
+	if err := s.do(twonode.Setup); err != nil || !enabled {
+		t.Errorf("%v, enabled %v", err, enabled)
 	}
 }
 

@@ -259,9 +259,16 @@ func TestTheManifestIsWrittenOnce(t *testing.T) {
 	if err := s.do(twonode.Manifest); err != nil {
 		t.Fatal(err)
 	}
-	said := s.out.Len()
-	if err := s.do(twonode.Manifest); err != nil || s.out.Len() != said {
+	if err := s.do(twonode.Manifest); err != nil || strings.Count(s.out.String(), "write ") != 1 {
 		t.Errorf("%v\n%s", err, &s.out)
+	}
+}
+
+func TestAHostMeetsItsPeerAfterABootBeforeEtcdLeavesKubeletAnywhere(t *testing.T) {
+	s := newStand(t)
+	s.put(staticPod, "kind: Pod\n")
+	if err := s.do(twonode.Manifest); err != nil || !s.ran("systemctl enable --quiet corosync.service pacemaker.service") {
+		t.Errorf("%v, ran %v", err, s.runs)
 	}
 }
 
@@ -277,6 +284,9 @@ func TestFinishTouchesNothingThatRuns(t *testing.T) {
 	}
 	if !s.ran("systemctl disable --quiet kubelet.service") || !s.ran("systemctl daemon-reload") {
 		t.Errorf("ran %v", s.runs)
+	}
+	if !strings.HasPrefix(s.runs[0], "systemctl enable --quiet corosync.service") {
+		t.Errorf("a host that loses its power after %s starts nothing at boot", s.runs[0])
 	}
 }
 

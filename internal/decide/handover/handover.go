@@ -7,6 +7,7 @@ package handover
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
@@ -128,10 +129,14 @@ func Decide(s Snapshot) Decision {
 
 // at is the decision while a stage is not done.
 func at(s Snapshot, stage []Work, number int) Decision {
-	look := outlook{stage: stage, number: number, waiting: gate(s, stage)}
+	now := reachable(s, stage)
+	look := outlook{stage: stage, number: number, waiting: gate(s, now)}
 	var d Decision
 	if look.waiting == "" {
-		d = advance(s, stage)
+		if again := mend(s, now); again != "" {
+			return Decision{Delete: []string{again}, Conditions: conditions(s, look), Again: lookAtOnce}
+		}
+		d = advance(s, now)
 		d.Begin = !s.Begun && stage[0].Step == twonode.HandOver
 	}
 	d.Conditions = conditions(s, look)
@@ -162,8 +167,32 @@ func advance(s Snapshot, stage []Work) Decision {
 	return d
 }
 
+// lookAtOnce is for a decision that is half of what is to be done.
+const lookAtOnce = 100 * time.Millisecond
+
+// mend names the set-up's Job where it has to run again before a later step is
+// repeated: a host that lost its power may be back without Corosync, or with
+// what was written last not on its disk. Setting up again changes nothing where
+// all is well.
+func mend(s Snapshot, stage []Work) string {
+	setup, there := find(s.Jobs, work(twonode.Setup, "", "").Name)
+	if step := stage[0].Step; !there || step != twonode.HandOver && step != twonode.Finish {
+		return ""
+	}
+	for _, w := range stage {
+		job, _ := find(s.Jobs, w.Name)
+		if job.State == JobFailed && job.Key == w.Key && job.Ended.After(setup.Ended) && !job.Ended.Add(pause(job.Attempt)).After(s.Now) {
+			return setup.Name
+		}
+	}
+	return ""
+}
+
 // repeat makes a failed Job anew once its pause is over.
 func (d *Decision) repeat(s Snapshot, w Work, job Job) {
+	if strings.Contains(job.Failure, twonode.Final) {
+		return // until what it was made from changes, or a person deletes it
+	}
 	if left := job.Ended.Add(pause(job.Attempt)).Sub(s.Now); left > 0 {
 		d.Again = cmp.Or(min(d.Again, left), left)
 		return

@@ -80,6 +80,12 @@ func failed(s Snapshot, step twonode.Step, node string, attempt int, ago time.Du
 	return s
 }
 
+// without takes a step's Jobs out.
+func without(s Snapshot, step twonode.Step) Snapshot {
+	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return strings.HasPrefix(j.Name, "two-node-"+string(step)) })
+	return s
+}
+
 // told writes a decision as a line.
 func told(d Decision) string {
 	var out []string
@@ -198,7 +204,36 @@ func TestWhatComesNext(t *testing.T) {
 		{
 			"an interrupted hand-over is finished although its own etcd is down",
 			change(change(failed(upTo(twonode.HandOver), twonode.HandOver, "cp-1", 1, time.Minute, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
+			"delete two-node-setup, again in 100ms", "step 5 of 6 (hand-over) on cp-1",
+		},
+		{
+			"the set-up runs first, which starts the cluster where a lost host is back without it",
+			change(change(failed(without(upTo(twonode.HandOver), twonode.Setup), twonode.HandOver, "cp-1", 1, time.Minute, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
+			"create two-node-setup", "step 3 of 6 (setup) on cp-1",
+		},
+		{
+			"and then the hand-over again",
+			change(change(failed(upTo(twonode.HandOver), twonode.HandOver, "cp-1", 1, 2*time.Hour, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
 			`delete two-node-hand-over-cp-1, create two-node-hand-over-cp-1 (2, after "killed")`, "step 5 of 6 (hand-over) on cp-1",
+		},
+		{
+			"a host that was fenced before its hand-over, and whose member was removed, is handed over first",
+			change(upTo(twonode.HandOver), etcd(1, MemberUnknown)),
+			"begin, create two-node-hand-over-cp-2", "step 5 of 6 (hand-over) on cp-2",
+		},
+		{
+			"but not while the other's is under way",
+			change(change(with(upTo(twonode.HandOver), "hand-over cp-1 running"), etcd(1, MemberUnknown)), func(s *Snapshot) { s.Begun = true }),
+			"nothing", "step 5 of 6 (hand-over) on cp-2, waiting: etcd on cp-1 is being handed over",
+		},
+		{
+			"a member that was removed in the middle of the set-up does not stop the set-up",
+			change(failed(upTo(twonode.Setup), twonode.Setup, "cp-1", 1, time.Minute, "lost"), etcd(0, MemberUnknown)),
+			`delete two-node-setup, create two-node-setup (2, after "lost")`, "step 3 of 6 (setup) on cp-1",
+		},
+		{
+			"nor the manifests, which nobody reads yet", change(upTo(twonode.Manifest), etcd(1, MemberUnknown)),
+			"create two-node-manifest-cp-1", "step 4 of 6 (manifest) on cp-1",
 		},
 		{"both hosts are finished together", upTo(twonode.Finish), "create two-node-finish-cp-1, create two-node-finish-cp-2", "step 6 of 6 (finish) on cp-1 and cp-2"},
 		{"when all is done nothing is done", allDone(), "nothing", "all steps are done"},
@@ -238,6 +273,62 @@ func TestAFailedJobIsRepeatedAfterAPauseThatGrows(t *testing.T) {
 		if got := told(Decide(s)); got != c.want {
 			t.Errorf("%d attempts, %s ago: got %s, want %s", c.attempt, c.ago, got, c.want)
 		}
+	}
+}
+
+// A corrected account in the Secret has to reach the survivor, which is the one
+// that fences next.
+func TestAnAccountReachesTheHostThatIsThereWhileTheOtherIsAway(t *testing.T) {
+	away := change(allDone(), func(s *Snapshot) {
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[1].Ready, s.Nodes[1].Etcd = false, MemberUnknown
+		s.Digests.Fencing = "new"
+	})
+	if got := told(Decide(away)); got != "delete two-node-fencing-cp-1, create two-node-fencing-cp-1" {
+		t.Error(got)
+	}
+	given := with(away, "fencing cp-1 succeeded")
+	d := Decide(given)
+	if got := told(d); got != "nothing" || condition(t, d, SetupProgressing).Message != "step 2 of 6 (fencing) on cp-2, waiting: node cp-2 is not ready" {
+		t.Errorf("%s: %s", got, condition(t, d, SetupProgressing).Message)
+	}
+	given.Nodes = []Node{given.Nodes[0], {Name: "cp-2", Ready: true, Etcd: MemberHealthy}}
+	if got := told(Decide(given)); got != "delete two-node-fencing-cp-2, create two-node-fencing-cp-2" {
+		t.Errorf("when it is back: %s", got)
+	}
+	refused := failed(away, twonode.Fencing, "cp-1", 1, time.Minute, "401")
+	if got := told(Decide(refused)); got != `delete two-node-fencing-cp-1, create two-node-fencing-cp-1 (2, after "401")` {
+		t.Errorf("a failure is repeated: %s", got)
+	}
+}
+
+func TestAHostsNewAddressIsToldAndNotTriedForEver(t *testing.T) {
+	have := twonode.Corosync{Name: "pcm", TwoNode: true, Nodes: []twonode.Node{{Name: "cp-1", Address: "10.98.0.11"}, {Name: "cp-2", Address: "10.98.0.12"}}}
+	want := have
+	want.Nodes = []twonode.Node{{Name: "cp-1", Address: "10.98.0.11"}, {Name: "cp-2", Address: "10.98.0.99"}}
+	_, err := twonode.CorosyncSteps(have, want)
+	if err == nil || strings.Contains(err.Error(), "node replace") || !strings.Contains(err.Error(), "cp-2 (10.98.0.12)") {
+		t.Fatal(err)
+	}
+	moved := change(allDone(), func(s *Snapshot) { s.Digests.Hosts = "new address" })
+	s := failed(failed(moved, twonode.Auth, "cp-1", 1, time.Hour, "auth: "+err.Error()), twonode.Auth, "cp-2", 1, time.Hour, "auth: "+err.Error())
+	d := Decide(s)
+	if got := told(d); got != "nothing" {
+		t.Errorf("it is tried again: %s", got)
+	}
+	if c := condition(t, d, SetupDegraded); !c.Status || !strings.Contains(c.Message, "give the host the address back") {
+		t.Errorf("%+v", c)
+	}
+	s.Digests.Hosts = "hosts"
+	if got := told(Decide(s)); got != "delete two-node-auth-cp-1, delete two-node-auth-cp-2, create two-node-auth-cp-1, create two-node-auth-cp-2" {
+		t.Errorf("with the address back: %s", got)
+	}
+}
+
+func TestThatEitherHostMayBeLostIsNotSaidWhileOneIs(t *testing.T) {
+	s := change(allDone(), func(s *Snapshot) { s.Nodes = slices.Clone(s.Nodes); s.Nodes[1].Ready = false })
+	if c := condition(t, Decide(s), SetupAvailable); !c.Status || !strings.Contains(c.Message, "while PacemakerCluster says Redundant") {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -340,7 +431,7 @@ func TestFromAnywhereItComesToItsEnd(t *testing.T) {
 				if w.Step == twonode.HandOver && !s.Begun {
 					t.Fatalf("%v: handed over without a word", jobs)
 				}
-				s.Jobs = append(s.Jobs, Job{Name: w.Name, Key: w.Key, State: JobSucceeded, Attempt: w.Attempt})
+				s.Jobs = append(s.Jobs, Job{Name: w.Name, Key: w.Key, State: JobSucceeded, Attempt: w.Attempt, Ended: s.Now})
 			}
 		}
 		if got := condition(t, Decide(s), SetupProgressing); got.Status {

@@ -21,16 +21,29 @@ const twoNodes = 2
 func stages(s Snapshot) [][]Work {
 	a, b := s.Nodes[0].Name, s.Nodes[1].Name
 	d := s.Digests
+	first, second := handOverOrder(s)
 	return [][]Work{
 		{work(twonode.Auth, a, d.Hosts), work(twonode.Auth, b, d.Hosts)},
 		{work(twonode.Fencing, a, d.Fencing), work(twonode.Fencing, b, d.Fencing)},
 		{work(twonode.Setup, a, key(d.Hosts, d.Release))},
 		{work(twonode.Manifest, a, d.Manifest[a])},
 		{work(twonode.Manifest, b, d.Manifest[b])},
-		{work(twonode.HandOver, a, "")},
-		{work(twonode.HandOver, b, "")},
+		{work(twonode.HandOver, first, "")},
+		{work(twonode.HandOver, second, "")},
 		{work(twonode.Finish, a, ""), work(twonode.Finish, b, "")},
 	}
+}
+
+// handOverOrder is by name, but for a host whose etcd is not well while the
+// other's is: once the hosts are set up, one that is lost is fenced and its
+// member removed. It is back only when its own hand-over has taken kubelet's
+// manifest away, and the other's has to wait for it.
+func handOverOrder(s Snapshot) (first, second string) {
+	a, b := s.Nodes[0], s.Nodes[1]
+	if a.Etcd == MemberHealthy && b.Etcd != MemberHealthy && !done(s, []Work{work(twonode.HandOver, b.Name, "")}) {
+		return b.Name, a.Name
+	}
+	return a.Name, b.Name
 }
 
 func work(step twonode.Step, node, digest string) Work {
@@ -76,22 +89,66 @@ func waitsForHosts(s Snapshot) string {
 // What runs already is left to run.
 func gate(s Snapshot, stage []Work) string {
 	for _, n := range s.Nodes {
-		if !n.Ready {
+		if !n.Ready && (stage[0].Step != twonode.Fencing || holds(stage, n.Name)) {
 			return "node " + n.Name + " is not ready"
 		}
 	}
-	if !s.Begun {
-		return etcdGate(s, func(Node) bool { return true })
-	}
 	other := func(n Node) bool { return n.Name != stage[0].Node }
 	switch stage[0].Step {
+	case twonode.Auth, twonode.Fencing, twonode.Setup:
+		if !s.Begun && !fences(s) {
+			return etcdGate(s, func(Node) bool { return true })
+		}
 	case twonode.Manifest:
-		return cmp.Or(etcdGate(s, other), restartGate(s, other))
+		if s.Begun { // before, it is a file that nobody reads
+			return cmp.Or(etcdGate(s, other), restartGate(s, other))
+		}
 	case twonode.HandOver:
-		return etcdGate(s, other)
-	case twonode.Auth, twonode.Fencing, twonode.Setup, twonode.Finish:
+		return cmp.Or(etcdGate(s, other), handOverGate(s, other))
+	case twonode.Finish:
 	}
 	return ""
+}
+
+// fences reports whether the cluster manager may have been set up: from then on
+// a host that is lost is fenced and its member removed, and waiting for that
+// member's health would be waiting for ever.
+func fences(s Snapshot) bool {
+	_, there := find(s.Jobs, work(twonode.Setup, "", "").Name)
+	return there
+}
+
+// handOverGate asks that the other host is not in the middle of its own
+// hand-over: both members at once must never be down.
+func handOverGate(s Snapshot, chosen func(Node) bool) string {
+	for _, n := range s.Nodes {
+		job, there := find(s.Jobs, work(twonode.HandOver, n.Name, "").Name)
+		if chosen(n) && there && (job.State == JobRunning || job.State == JobEnding) {
+			return "etcd on " + n.Name + " is being handed over"
+		}
+	}
+	return ""
+}
+
+// reachable is what of a stage may be done now. The account of a BMC is given
+// to each host by itself: the survivor needs the corrected one most while the
+// other host is away.
+func reachable(s Snapshot, stage []Work) []Work {
+	if stage[0].Step != twonode.Fencing {
+		return stage
+	}
+	now := slices.DeleteFunc(slices.Clone(stage), func(w Work) bool {
+		return done(s, []Work{w}) || !slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Name == w.Node && n.Ready })
+	})
+	if len(now) == 0 {
+		return stage
+	}
+	return now
+}
+
+// holds reports whether a stage has work on a host.
+func holds(stage []Work, node string) bool {
+	return slices.ContainsFunc(stage, func(w Work) bool { return w.Node == node })
 }
 
 // settled is how long after a new manifest its host is left alone: the agent

@@ -12,8 +12,9 @@ import (
 const (
 	// FencingEnabled is false while Pacemaker fences nobody.
 	FencingEnabled = "FencingEnabled"
-	// SettingsAsExpected is false while a setting that safety rests on is
-	// another one: no-quorum-policy, stop-all-resources, two_node, wait_for_all.
+	// SettingsAsExpected is false while a setting of the whole table
+	// (decide/twonode) is another one, or one that a person added endangers it:
+	// stop-all-resources, a ban of etcd, wait_for_all taken away.
 	SettingsAsExpected = "SettingsAsExpected"
 	// Quorate is false on a part of the cluster that may run nothing.
 	Quorate = "Quorate"

@@ -9,6 +9,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -30,6 +31,9 @@ type Input struct {
 	QuorateFor time.Duration
 	// Etcd is what this host's agent of etcd reports.
 	Etcd state.Fact[state.EtcdReport]
+	// Drift is what of the settings is not as the table has it; unknown where
+	// they cannot be read, or were not made by the set-up yet.
+	Drift state.Fact[[]twonode.Difference]
 	// Before is what Redundant was, while etcd and its agent may be silent without
 	// anything being different; empty where their silence counts.
 	Before metav1.Condition
@@ -148,7 +152,7 @@ func (v view) settings() metav1.Condition {
 	m := meaning{SettingsAsExpected, ReasonAsExpected, ReasonSettingsChanged}
 	var wrong []string
 	if o := v.cluster.Options; v.Cluster.Known {
-		if o.NoQuorum != noQuorum && o.NoQuorum != "" {
+		if !v.Drift.Known && o.NoQuorum != noQuorum && o.NoQuorum != "" {
 			wrong = append(wrong, fmt.Sprintf("no-quorum-policy is %s, not %s: a host that has not seen its peer may run what the peer runs", o.NoQuorum, noQuorum))
 		}
 		if o.StopAll {
@@ -163,6 +167,7 @@ func (v view) settings() metav1.Condition {
 			wrong = append(wrong, "corosync.conf has wait_for_all: 0: a booted host does not wait for its peer")
 		}
 	}
+	wrong = append(wrong, v.drift()...)
 	switch {
 	case len(wrong) > 0:
 		return m.is(false, wrong...)
@@ -170,6 +175,32 @@ func (v view) settings() metav1.Condition {
 		return m.unknown(v.unread()...)
 	}
 	return m.is(true)
+}
+
+// drift says what of the settings is another one. Those that only a person can
+// change back come first: the others are set back within moments.
+func (v view) drift() []string {
+	var theirs, ours []string
+	for _, d := range v.Drift.Value {
+		if d.Ours {
+			ours = append(ours, d.Words)
+		} else {
+			theirs = append(theirs, d.Words)
+		}
+	}
+	if len(ours) > 0 && v.cluster.Options.Maintenance {
+		ours[0] = "left as it is while maintenance-mode is on: " + ours[0]
+	}
+	return append(theirs, ours...)
+}
+
+// SetsBack reports whether this host is to set settings back: it decides for
+// Pacemaker, and knows what is. In maintenance mode a person works on the
+// cluster, and whatever that is, it is not fought.
+func (in Input) SetsBack() bool {
+	c := in.Cluster.Value
+	return in.Cluster.Known && c.Coordinator == in.Host && state.Is(c.Quorate, true) && !c.Options.Maintenance && !in.Blind() &&
+		slices.ContainsFunc(in.Drift.Value, func(d twonode.Difference) bool { return d.Ours })
 }
 
 // unread names what could not be read.

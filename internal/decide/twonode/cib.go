@@ -12,6 +12,8 @@ type cib struct {
 		Properties  []nvset     `xml:"crm_config>cluster_property_set"`
 		Resources   container   `xml:"resources"`
 		Constraints constraints `xml:"constraints"`
+		Defaults    []nvset     `xml:"rsc_defaults>meta_attributes"`
+		OpDefaults  []nvset     `xml:"op_defaults>meta_attributes"`
 	} `xml:"configuration"`
 }
 
@@ -59,7 +61,10 @@ func ParseCIB(text []byte) (Config, error) {
 	if err := xml.Unmarshal(text, &doc); err != nil {
 		return Config{}, fmt.Errorf("read CIB: %w", err)
 	}
-	c := Config{Properties: pairs(doc.Configuration.Properties)}
+	c := Config{
+		Properties:       pairs(doc.Configuration.Properties),
+		ResourceDefaults: pairs(doc.Configuration.Defaults), OperationDefaults: pairs(doc.Configuration.OpDefaults),
+	}
 	c.Resources = append(c.Resources, doc.Configuration.Resources.resources("")...)
 	for _, x := range doc.Configuration.Constraints.All {
 		id, settings := attributes(x.Attributes, "id")

@@ -7,6 +7,9 @@ type Config struct {
 	Properties  []Setting
 	Resources   []Resource // fence devices among them
 	Constraints []Constraint
+	// ResourceDefaults and OperationDefaults are a person's: all of ours is said
+	// where it belongs.
+	ResourceDefaults, OperationDefaults []Setting
 }
 
 // Corosync is the cluster as corosync.conf has it. A host that is in no

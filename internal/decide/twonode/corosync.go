@@ -37,6 +37,11 @@ func ParseCorosync(text []byte) (Corosync, error) {
 	for _, totem := range root.all("totem") {
 		c.Name = totem.value("cluster_name")
 		c.Totem = append(c.Totem, totem.settings...)
+		for _, link := range totem.all("interface") {
+			for _, s := range link.settings {
+				c.Link = append(c.Link, Setting{Name: strings.TrimPrefix(s.Name, "knet_"), Value: s.Value})
+			}
+		}
 	}
 	for _, list := range root.all("nodelist") {
 		for _, n := range list.all("node") {

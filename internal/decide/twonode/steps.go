@@ -46,6 +46,10 @@ func setup(c Corosync) Command {
 	return Command{Args: append(args, words(c.Totem)...), Why: "the hosts are in no cluster yet: " + reasons(c.Totem)}
 }
 
+// Final is in the words of an error that another try cannot end: it waits for a
+// person, who changes what the step was made from, or has it run again.
+const Final = "nothing was changed, and it is not tried again until the addresses change or the Job is deleted"
+
 // check returns an error where the cluster that is there cannot be made the
 // wanted one without taking something from somebody.
 func (c Corosync) check(want Corosync) error {
@@ -54,8 +58,10 @@ func (c Corosync) check(want Corosync) error {
 		return fmt.Errorf("this host is in the Corosync cluster %q, not in %q: if that cluster is not needed any more, "+
 			"run 'pcs cluster destroy' on the host; nothing was changed", c.Name, want.Name)
 	case !sameNodes(c.Nodes, want.Nodes):
-		return fmt.Errorf("the Corosync cluster %q consists of %s, not of %s: replace a node with 'holdfast node replace'; nothing was changed",
-			c.Name, listNodes(c.Nodes), listNodes(want.Nodes))
+		return fmt.Errorf("the Corosync cluster %q consists of %s, not of %s: two hosts that were set up keep their names and addresses, "+
+			"which Corosync, etcd and its certificates go by, and no command of this release gives them others or replaces a host: "+
+			"give the host the address back that it had. The two run on as they were set up; %s",
+			c.Name, listNodes(c.Nodes), listNodes(want.Nodes), Final)
 	case !c.TwoNode || c.WaitsNot:
 		return errors.New("corosync.conf lacks two_node: 1, or has wait_for_all: 0: a host that boots alone would start everything and fence its peer; " +
 			"set both back with the cluster stopped ('pcs cluster stop --all', 'pcs quorum update wait_for_all=1'); nothing was changed")

@@ -83,7 +83,7 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 		if !told {
 			g.awaited = append(g.awaited, "node "+n.Name+" has not said which machine it is (its holdfast-agent.service does)")
 		}
-		hosts = append(hosts, Host{Name: n.Name, Address: address, Machine: machine})
+		hosts = append(hosts, Host{Name: n.Name, Address: address, Machine: machine, Authorities: n.Annotations[state.AnnotationAuthorities]})
 	}
 	members := r.Etcd(ctx, hosts)
 	for i := range g.nodes {
@@ -119,7 +119,8 @@ func nodeChanged(e event.UpdateEvent) bool {
 	_, was := before.Labels[state.LabelControlPlane]
 	_, is := after.Labels[state.LabelControlPlane]
 	return was != is || ready(before) != ready(after) || internalAddress(before) != internalAddress(after) ||
-		before.Annotations[state.AnnotationMachine] != after.Annotations[state.AnnotationMachine]
+		before.Annotations[state.AnnotationMachine] != after.Annotations[state.AnnotationMachine] ||
+		before.Annotations[state.AnnotationAuthorities] != after.Annotations[state.AnnotationAuthorities]
 }
 
 // isInput is whether Jobs are made from a Secret.

@@ -131,7 +131,7 @@ func (r *Reconciler) renderPods(m *material) error {
 		spec.Nodes[i] = etcdpod.Node{Name: h.Name, Address: address}
 	}
 	for _, h := range m.hosts {
-		spec.Name = h.Name
+		spec.Name, spec.Digest = h.Name, h.Authorities
 		pod, err := etcdpod.Pod(spec)
 		if err != nil {
 			return err

@@ -60,6 +60,9 @@ type Host struct {
 	Name, Address string
 	// Machine is what the node says about itself.
 	Machine state.Machine
+	// Authorities is the digest of etcd's authorities there, empty where the host
+	// has not said it. It decides over its own manifest alone.
+	Authorities string `json:"-"`
 }
 
 // SetUp has the manager call the reconciler whenever something changes that a

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -186,6 +189,45 @@ func TestNoSecretIsRepeated(t *testing.T) {
 	}
 	if got := (*material)(nil).redact("words"); got != "words" {
 		t.Error(got)
+	}
+}
+
+// Bundles differ in the middle of a rotation. Where the operator runs then must
+// not matter: each of its moves would restart both etcds.
+func TestAMoveOfTheOperatorBetweenHostsWithOtherAuthoritiesChangesNoManifest(t *testing.T) {
+	render := func(onOperatorsHost string, change func(*material)) map[string]string {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "ca.crt")
+		if err := os.WriteFile(path, []byte(onOperatorsHost), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := newMaterial()
+		m.manifests = map[string]string{}
+		m.hosts[0].Authorities, m.hosts[1].Authorities = etcdpod.DigestOf([]byte("old and new\n")), etcdpod.DigestOf([]byte("old\n"))
+		change(m)
+		if err := (&Reconciler{CABundle: path}).renderPods(m); err != nil {
+			t.Fatal(err)
+		}
+		return m.manifests
+	}
+	same := func(*material) {}
+	first, second := render("old and new\n", same), render("old\n", same)
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("the operator moved:\n%s", diff)
+	}
+	grown := render("old\n", func(m *material) { m.hosts[1].Authorities = m.hosts[0].Authorities })
+	if grown["cp-1"] != first["cp-1"] || grown["cp-2"] == first["cp-2"] {
+		t.Error("the bundle of cp-2 grew: its manifest changes, and no other")
+	}
+	unsaid := render("old\n", func(m *material) { m.hosts[0].Authorities, m.hosts[1].Authorities = "", "" })
+	if unsaid["cp-2"] != first["cp-2"] {
+		t.Error("an agent of the release before says nothing, and etcd would be restarted for that")
+	}
+	m := newMaterial()
+	before := m.digests().Hosts
+	m.hosts[0].Authorities = "another"
+	if m.digests().Hosts != before {
+		t.Error("the whole set-up would run again")
 	}
 }
 

@@ -5,6 +5,7 @@
 package etcdpod
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -54,6 +55,15 @@ type Spec struct {
 	Image string
 	// CABundle is the file of the authorities that sign etcd's certificates.
 	CABundle []byte
+	// Digest is that of the bundle which the node itself has, where it has said so
+	// (DigestOf). What etcd there is restarted for is a change of its own.
+	Digest string
+}
+
+// DigestOf tells one bundle of authorities from another.
+func DigestOf(bundle []byte) string {
+	hash := sha256.Sum256(bundle)
+	return hex.EncodeToString(hash[:])
 }
 
 // Pod renders the manifest of etcd for one node.
@@ -62,13 +72,12 @@ func Pod(s Spec) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("render etcd's pod: %w", err)
 	}
-	hash := sha256.Sum256(s.CABundle)
 	pod := corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "etcd", Namespace: metav1.NamespaceSystem,
 			Labels:      map[string]string{"component": "etcd", "tier": "control-plane"},
-			Annotations: map[string]string{authorities: hex.EncodeToString(hash[:])},
+			Annotations: map[string]string{authorities: cmp.Or(s.Digest, DigestOf(s.CABundle))},
 		},
 		Spec: corev1.PodSpec{
 			HostNetwork:       true,

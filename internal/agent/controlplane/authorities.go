@@ -1,0 +1,71 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// etcdAuthorities is the file with the authorities of etcd's certificates.
+const etcdAuthorities = "/etc/kubernetes/pki/etcd/ca.crt"
+
+const (
+	// authoritiesEvery is between two looks at the file, which is small.
+	authoritiesEvery = 10 * time.Second
+	// tellAnew is after how many looks it is told again: a node may have been
+	// deleted and be back without its annotations.
+	tellAnew = 30
+)
+
+// tellAuthorities says in this host's node which authorities etcd here has, on
+// a control plane of two: each host's etcd is restarted for its own file, wherever
+// the operator runs.
+func (r *Agent) tellAuthorities(ctx context.Context) {
+	if !r.Site.Topology().Fencing {
+		return
+	}
+	trouble := r.trouble("etcd's authorities")
+	said := saying{}
+	for host.Sleep(ctx, authoritiesEvery) == nil {
+		err := said.tell(etcdAuthorities, func(digest string) error {
+			client, err := kube.Open(adminKubeconfig)
+			if err != nil {
+				return err
+			}
+			return client.Annotate(ctx, r.facts.NodeName, state.AnnotationAuthorities, digest)
+		})
+		if !errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
+			trouble.Hear(err)
+		}
+	}
+}
+
+// saying is what was told last, and how many looks ago.
+type saying struct {
+	digest string
+	looks  int
+}
+
+// tell tells the digest of a file when it is another one, and now and then.
+func (s *saying) tell(path string, annotate func(digest string) error) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	digest := etcdpod.DigestOf(text)
+	if s.looks++; digest == s.digest && s.looks < tellAnew {
+		return nil
+	}
+	if err := annotate(digest); err != nil {
+		return err
+	}
+	s.digest, s.looks = digest, 0
+	return nil
+}

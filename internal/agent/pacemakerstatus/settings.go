@@ -1,0 +1,48 @@
+package pacemakerstatus
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+)
+
+// settings is when Pacemaker's settings were set back last.
+type settings struct {
+	busy atomic.Bool
+	last time.Time // used by the loop alone
+}
+
+const (
+	// setBackApart is between two times: who sets a setting again and again is
+	// not fought within seconds, and what cannot be set back fails slowly.
+	setBackApart = time.Minute
+	// setBackTime bounds one: pcs takes a second for each setting that is not a
+	// property.
+	setBackTime = 2 * time.Minute
+)
+
+// keepSettings has the settings set back that are not as the table has them,
+// beside the loop: what is different is told meanwhile.
+func (c *Collector) keepSettings(ctx context.Context, in decide.Input, now time.Time) {
+	if c.setBack == nil || !in.SetsBack() || now.Sub(c.settings.last) < setBackApart || !c.settings.busy.CompareAndSwap(false, true) {
+		return
+	}
+	c.settings.last = now
+	for _, d := range in.Drift.Value {
+		if d.Ours {
+			c.logf("set back: %s", d.Words)
+		}
+	}
+	go func() {
+		defer c.settings.busy.Store(false)
+		ctx, cancel := context.WithTimeoutCause(ctx, setBackTime, errors.New("not done in "+setBackTime.String()))
+		defer cancel()
+		if err := c.setBack(ctx); err != nil {
+			c.logf("set settings back: %v", err)
+		}
+		c.Wake()
+	}()
+}

@@ -1,0 +1,83 @@
+package twonode
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+)
+
+// drifted is a host of a site whose settings somebody changed.
+func drifted(t *testing.T) *site {
+	s := newSite(t)
+	s.files, s.running, s.cib = fixture(t, "corosync.conf"), true, fixture(t, "drifted.xml")
+	s.put(corosyncConf, s.files)
+	s.put(cibFile, s.cib)
+	return s
+}
+
+func TestSettingsAreSetBackWithoutTheAPIOrThePeer(t *testing.T) {
+	s := drifted(t)
+	if err := s.SetBack(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(s.runs, "\n")
+	if !strings.Contains(text, " property set stonith-enabled=true ") || !s.ran("pcs cluster cib-push") {
+		t.Error(text)
+	}
+	if strings.Contains(text, "node_ip_map=cp-1:10.98.0.11;cp-2:10.98.0.12") {
+		t.Errorf("who the two are was changed, which restarts etcd on both:\n%s", text)
+	}
+	s.runs = nil
+	if err := s.SetBack(t.Context()); err != nil || len(s.runs) != 1 {
+		t.Errorf("where all is well: %v, ran %v", err, s.runs)
+	}
+}
+
+func TestWhatCannotBeSetBackKeepsNothingElse(t *testing.T) {
+	s := drifted(t)
+	s.cib = strings.Replace(s.cib, `<primitive id="kubelet" class="systemd" type="kubelet">`, `<primitive id="kubelet" class="systemd" type="theirs">`, 1)
+	err := s.SetBack(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "kubelet is run by systemd:theirs") || !s.ran("pcs cluster cib-push") {
+		t.Errorf("%v, ran %v", err, s.runs)
+	}
+}
+
+func TestATokenThatSomebodyChangedIsSetBack(t *testing.T) {
+	s := drifted(t)
+	s.cib = fixture(t, "ours.xml")
+	s.put(corosyncConf, strings.Replace(s.files, "token: 1500", "token: 30000", 1))
+	if err := s.SetBack(t.Context()); err != nil || !s.ran("pcs cluster config update totem token=1500") {
+		t.Errorf("%v, ran %v", err, s.runs)
+	}
+}
+
+func TestAClusterThatIsNotSetUpIsLeftAlone(t *testing.T) {
+	s := drifted(t)
+	s.cib = fixture(t, "empty.xml")
+	if err := s.SetBack(t.Context()); err != nil || len(s.runs) != 1 {
+		t.Errorf("%v, ran %v", err, s.runs)
+	}
+}
+
+func TestSettingsAreReadFromTheHostsFiles(t *testing.T) {
+	s := drifted(t)
+	have, want, err := s.Settings()
+	if err != nil || !have.SetUp() {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, d := range twonode.Drift(have, want) {
+		words = append(words, d.Words)
+	}
+	if text := strings.Join(words, "\n"); !strings.Contains(text, "stonith-enabled is false") || len(s.runs) > 0 {
+		t.Errorf("%s\nran %v", text, s.runs)
+	}
+	if err := os.Remove(s.path(cibFile)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Settings(); err == nil {
+		t.Error("settings that nobody can read are known")
+	}
+}

@@ -1,0 +1,74 @@
+package handover
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Ready says what keeps a host's etcd from being taken from kubelet: each host
+// must be able to go on without the other while the other's etcd restarts.
+func Ready(r state.EtcdReport) (missing string) {
+	s := r.Snapshot
+	switch {
+	case r.Wish != state.EtcdStarted:
+		return "Pacemaker has not asked for etcd on this host yet"
+	case !s.Record.Known || s.Record.Value.State != state.EtcdPair:
+		return "the record of this host says " + recordState(s.Record) + Verdict(r)
+	case !s.Statement.Known:
+		return "nothing was heard of " + s.Peer + Verdict(r)
+	case s.Statement.Value.Record.State != state.EtcdPair:
+		return fmt.Sprintf("the record of %s says %s", s.Peer, s.Statement.Value.Record.State)
+	}
+	return Voting(r)
+}
+
+// GivenUp reports whether this host's copy is none of the cluster's any more:
+// the peer says, in this membership, that it goes on alone and leads, and this
+// host has recorded that it gave its copy up. It can then come back only as a
+// new member, for which kubelet's etcd is in the way and nothing else.
+func GivenUp(r state.EtcdReport) bool {
+	s := r.Snapshot
+	own, peer := s.Record.Value, s.Statement.Value
+	return r.Wish == state.EtcdStarted &&
+		s.Record.Known && own.State == state.EtcdLearner && own.Member == 0 &&
+		state.Is(s.Pacemaker.Contact, true) && s.Pacemaker.Ring != 0 &&
+		s.Statement.Known && peer.Ring == s.Pacemaker.Ring &&
+		peer.Record.State == state.EtcdSole && state.Is(peer.Running, true) && peer.Leads
+}
+
+// Voting says what the local etcd lacks to be one of two voters with a leader.
+func Voting(r state.EtcdReport) (missing string) {
+	local := r.Snapshot.Local
+	switch {
+	case !state.Is(local.Running, true):
+		return "etcd of this host does not run" + Verdict(r)
+	case !local.Leader.Known || local.Leader.Value == 0:
+		return "etcd of this host knows no leader" + Verdict(r)
+	case !local.Members.Known:
+		return "etcd of this host does not tell its members" + Verdict(r)
+	}
+	voters := slices.DeleteFunc(slices.Clone(local.Members.Value), func(m state.EtcdMember) bool { return m.Learner })
+	if len(voters) != twoNodes {
+		return fmt.Sprintf("etcd has %d voters of two%s", len(voters), Verdict(r))
+	}
+	return ""
+}
+
+// Verdict is what the daemon of etcd says to its state, as the end of a
+// sentence.
+func Verdict(r state.EtcdReport) string {
+	words := ": " + r.Verdict.Reason
+	if r.Problem != "" {
+		words += " (" + r.Problem + ")"
+	}
+	return words
+}
+
+func recordState(r state.Fact[state.EtcdRecord]) string {
+	if !r.Known {
+		return "nothing that can be read"
+	}
+	return string(r.Value.State)
+}

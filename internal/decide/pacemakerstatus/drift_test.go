@@ -1,0 +1,58 @@
+package pacemakerstatus
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func drifted(t *testing.T) Input {
+	in := input(t, "healthy")
+	in.Membership = state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}, Quorate: true})
+	in.Host = in.Cluster.Value.Coordinator
+	in.Drift = state.Known([]twonode.Difference{
+		{Words: "etcd: monitor on-fail is ignore, not restart", Ours: true}, {Words: "constraint x keeps etcd-clone from cp-2"},
+	})
+	return in
+}
+
+func TestAChangedSettingIsToldWhicheverItIs(t *testing.T) {
+	c := find(Status(drifted(t)).Conditions, SettingsAsExpected)
+	if c.Status != metav1.ConditionFalse || c.Message != "constraint x keeps etcd-clone from cp-2; etcd: monitor on-fail is ignore, not restart" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWhoSetsSettingsBackAndWhoLeavesThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   bool
+	}{
+		"the host that decides for Pacemaker":      {func(*Input) {}, true},
+		"the other one":                            {func(in *Input) { in.Host = "cp-9" }, false},
+		"a person works in maintenance mode":       {func(in *Input) { in.Cluster.Value.Options.Maintenance = true }, false},
+		"a host without quorum":                    {func(in *Input) { in.Cluster.Value.Quorate = state.Known(false) }, false},
+		"a host that cannot see":                   {func(in *Input) { in.Membership.Value.Quorate = false }, false},
+		"where only a person's own are in the way": {func(in *Input) { in.Drift.Value = in.Drift.Value[1:] }, false},
+		"before the set-up":                        {func(in *Input) { in.Drift = state.Fact[[]twonode.Difference]{} }, false},
+		"fencing is disabled, and the peer is lost": {func(in *Input) {
+			in.Cluster.Value.Options.FencingEnabled = false
+			in.Membership.Value.Members = []string{in.Host}
+		}, true},
+	} {
+		in := drifted(t)
+		c.change(&in)
+		if got := in.SetsBack(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	in := drifted(t)
+	in.Cluster.Value.Options.Maintenance = true
+	if c := find(Status(in).Conditions, SettingsAsExpected); !strings.Contains(c.Message, "left as it is while maintenance-mode is on: etcd: monitor") {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,194 @@
+package twonode
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Difference is something in the configuration that is not as wanted.
+type Difference struct {
+	// Words say what it is and why it should be otherwise, for a person.
+	Words string
+	// Ours is true for what is in the table of settings: it is set back. What is
+	// not, a person has made, and it is told alone.
+	Ours bool
+}
+
+// Drift compares a whole configuration with the wanted one. What a person does
+// to work on the cluster (maintenance mode, standby, a resource that is disabled
+// or not managed) is none of it: the table does not hold it.
+func Drift(have, want Config) []Difference {
+	var out []Difference
+	if is, ok := have.hosts(); ok && want.Corosync.Name != "" {
+		if should, _ := want.hosts(); is != should {
+			out = append(out, Difference{fmt.Sprintf("etcd: node_ip_map is %s, and the hosts are %s (kubectl -n openshift-etcd delete job two-node-setup has it set back)", is, should), false})
+		}
+	}
+	want = want.Of(have)
+	out = append(out, differing("", have.Properties, want.Properties, true)...)
+	for _, r := range want.Resources {
+		out = append(out, r.drift(have.Resources)...)
+	}
+	for _, c := range want.Constraints {
+		out = append(out, c.drift(have.Constraints)...)
+	}
+	if have.Corosync.Name != "" {
+		out = append(out, differing("corosync.conf: ", have.Corosync.Totem, want.Corosync.Totem, true)...)
+		out = append(out, differing("corosync.conf: knet_", have.Corosync.Link, want.Corosync.Link, false)...)
+	}
+	return append(out, strange(have, want)...)
+}
+
+// SetUp reports whether a configuration is one that the setup has made: it has
+// something of ours.
+func (c Config) SetUp() bool {
+	ours := []string{Kubelet, Etcd}
+	return slices.ContainsFunc(c.Resources, func(r Resource) bool {
+		return slices.Contains(ours, r.ID) || strings.HasSuffix(r.Agent, ":"+FenceAgent)
+	})
+}
+
+// Of is a wanted configuration that leaves to the one that is there who the two
+// hosts are: no setting, but what the set-up was given, and another value would
+// restart etcd on both hosts at once.
+func (c Config) Of(have Config) Config {
+	c.Corosync.Name = have.Corosync.Name
+	c.Resources = slices.Clone(c.Resources)
+	for i, r := range c.Resources {
+		if hosts, ok := have.hosts(); ok && r.ID == Etcd {
+			c.Resources[i].Parameters = []Setting{{"node_ip_map", hosts, "who the two are"}}
+		}
+	}
+	return c
+}
+
+// hosts is what etcd is told of who the two hosts are.
+func (c Config) hosts() (string, bool) {
+	for _, r := range c.Resources {
+		if r.ID == Etcd {
+			return value(r.Parameters, "node_ip_map")
+		}
+	}
+	return "", false
+}
+
+// differing names the settings that are not as wanted.
+func differing(of string, have, want []Setting, ours bool) []Difference {
+	var out []Difference
+	for _, w := range missing(have, want) {
+		is, ok := value(have, w.Name)
+		if !ok {
+			is = "not set"
+		}
+		out = append(out, Difference{fmt.Sprintf("%s%s is %s, not %s (%s)", of, w.Name, cmp.Or(is, "empty"), w.Value, w.Why), ours})
+	}
+	return out
+}
+
+func (r Resource) drift(have []Resource) []Difference {
+	if _, err := r.steps(have); err != nil {
+		return []Difference{{err.Error(), false}}
+	}
+	i := slices.IndexFunc(have, func(h Resource) bool { return h.ID == r.ID })
+	if i < 0 {
+		return []Difference{{"there is no resource " + r.ID, true}}
+	}
+	h := have[i]
+	out := differing(r.ID+": ", h.Parameters, r.Parameters, true)
+	out = append(out, differing(r.ID+": ", h.Meta, r.Meta, true)...)
+	for _, op := range r.Operations {
+		of := r.ID + ": " + op.Name + " "
+		out = append(out, differing(of, h.operation(op.Name), op.Settings, true)...)
+		if v, _ := value(h.operation(op.Name), "enabled"); v == "false" {
+			out = append(out, Difference{of + "is not enabled: nobody notices when it fails", false})
+		}
+	}
+	switch {
+	case r.Clone == nil:
+	case h.Clone == nil:
+		out = append(out, Difference{r.ID + " is not cloned: it runs on one host alone", true})
+	default:
+		out = append(out, differing(r.Clone.ID+": ", h.Clone.Meta, r.Clone.Meta, true)...)
+	}
+	return out
+}
+
+func (c Constraint) drift(have []Constraint) []Difference {
+	cmds, err := c.steps(have)
+	switch {
+	case err != nil:
+		return []Difference{{err.Error(), false}}
+	case len(cmds) > 0:
+		return []Difference{{"constraint " + c.ID + " is missing or another one (" + c.Why + ")", true}}
+	}
+	return nil
+}
+
+// endangers are properties outside of the table, the values with which they do
+// no harm, and what they do with others.
+var endangers = []struct{ name, harmless, why string }{
+	{"symmetric-cluster", "true", "nothing runs where no constraint allows it"},
+	{"enable-startup-probes", "true", "what runs on a booted host is not found"},
+	{"fence-reaction", "stop", "a host that is told of its own fence panics"},
+	{"priority-fencing-delay", "0 0s", "a fence is delayed beside the agent's own delay"},
+	{"stonith-watchdog-timeout", "0 0s", "a host is taken for off that nobody has read as off"},
+	{"shutdown-lock", "false", "what a host ran is not run elsewhere"},
+	{"node-health-strategy", "none", "a host's health attributes move kubelet and etcd away"},
+}
+
+// strange names what a person added that changes what ours does.
+func strange(have, want Config) []Difference {
+	var out []Difference
+	tell := func(format string, args ...any) {
+		out = append(out, Difference{Words: fmt.Sprintf(format, args...)})
+	}
+	for _, e := range endangers {
+		if v, ok := value(have.Properties, e.name); ok && !slices.Contains(strings.Fields(e.harmless), v) {
+			tell("%s is %s: %s", e.name, v, e.why)
+		}
+	}
+	for _, r := range have.Resources {
+		for _, name := range []string{"pcmk_delay_base", "pcmk_delay_max"} {
+			if v, ok := value(r.Parameters, name); ok && want.has(r.ID) && strings.Trim(v, "0sm") != "" {
+				tell("%s: %s is %s: a fence is delayed beside the agent's own delay", r.ID, name, v)
+			}
+		}
+	}
+	for _, c := range have.Constraints {
+		if words := c.binds(want); words != "" {
+			tell("constraint %s is not Holdfast's and %s (pcs constraint delete %s)", c.ID, words, c.ID)
+		}
+	}
+	for _, s := range slices.Concat(have.ResourceDefaults, have.OperationDefaults) {
+		if slices.Contains([]string{"is-managed", "target-role", "maintenance", "on-fail", "enabled", "allow-unhealthy-nodes"}, s.Name) {
+			tell("the default %s=%s holds for kubelet, etcd and the fence devices too", s.Name, s.Value)
+		}
+	}
+	return out
+}
+
+// has reports whether a resource or a clone is ours.
+func (c Config) has(id string) bool {
+	return slices.ContainsFunc(c.Resources, func(r Resource) bool { return r.ID == id || r.Clone != nil && r.Clone.ID == id })
+}
+
+// binds says what a constraint that is not ours does to something of ours,
+// nothing where it does no harm.
+func (c Constraint) binds(want Config) string {
+	v := func(name string) string { s, _ := value(c.Settings, name); return s }
+	if slices.ContainsFunc(want.Constraints, func(w Constraint) bool { return w.ID == c.ID }) {
+		return ""
+	}
+	score := v("score")
+	switch {
+	case c.Kind == Location && want.has(v("rsc")) && (score == "" || score[0] == '-'):
+		return "keeps " + v("rsc") + " from " + cmp.Or(v("node"), "some node")
+	case c.Kind == Order && want.has(v("then")) && v("kind") != "Optional":
+		return "stops " + v("then") + " where " + v("first") + " stops"
+	case c.Kind == Colocation && want.has(v("rsc")) && strings.HasSuffix(score, "INFINITY"):
+		return "stops " + v("rsc") + " where " + v("with-rsc") + " is not as it says"
+	}
+	return ""
+}

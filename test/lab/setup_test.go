@@ -1,0 +1,135 @@
+package lab_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// setupSteps is the number of steps of the set-up of two nodes.
+const setupSteps = 6
+
+// TestASetUpSurvivesAPowerCutAtEachStep installs two hosts twice. Of each
+// installation one host loses its power once at each step of the set-up of two
+// nodes, as soon as the step is under way, and once more while both are being
+// handed over; the end is that of an installation that nothing befell.
+//
+// It takes half an hour and runs by its name alone:
+//
+//	go test -timeout 90m ./test/lab -args -clusters setup
+func TestASetUpSurvivesAPowerCutAtEachStep(t *testing.T) {
+	if !slices.Contains(strings.Split(*which, ","), "setup") {
+		t.Skip("runs with -args -clusters setup")
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("hosts in the lab need root")
+	}
+	for _, host := range []string{"cp-1", "cp-2"} {
+		t.Run(host, func(t *testing.T) { cutAtEachStep(t, host) })
+	}
+}
+
+func cutAtEachStep(t *testing.T, host string) {
+	c := lab(t, "tsetup")
+	cmd := exec.CommandContext(t.Context(), program(t), "lab", "up", "--name", c.name, "--control-planes=2", "--post-delay=0s", "--timeout=30m")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	cuts := map[string]bool{}
+	for looking := true; looking; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("lab up: %v\n%s", err, tail(out.String()))
+			}
+			looking = false
+		case <-time.After(300 * time.Millisecond):
+			c.cutOnce(host, cuts)
+		}
+	}
+	struck := map[string]bool{}
+	for step := range cuts {
+		struck[step[:len("step 1")]] = true
+	}
+	if len(struck) < setupSteps-1 { // the last step may be over before it is seen
+		t.Errorf("%s lost its power at %d steps alone: %v", host, len(struck), cuts)
+	}
+	c.eventually(10*time.Minute, "either host may be lost", c.isSetUp)
+}
+
+var stepUnderWay = regexp.MustCompile(`step [0-9] of 6 \([a-z-]+\) on [a-z0-9 -]+`)
+
+// cutOnce cuts the power where a step, on these hosts, is seen for the first time.
+func (c cluster) cutOnce(host string, cuts map[string]bool) {
+	step := stepUnderWay.FindString(c.setupCondition("Progressing"))
+	if step == "" || cuts[step] {
+		return
+	}
+	if _, err := c.holdfast("lab", "fault", "reset", host, "--name", c.name); err != nil {
+		c.Logf("reset of %s at %s: %v", host, step, err) // it may be off just then
+		return
+	}
+	c.Logf("%s loses its power at %s", host, step)
+	cuts[step] = true
+}
+
+// setupCondition is the message of one of the set-up's conditions, nothing
+// while the API does not tell.
+func (c cluster) setupCondition(kind string) string {
+	out, err := c.kubectl("get", "etcds.operator.openshift.io", "cluster", "--request-timeout=3s", "-o",
+		`jsonpath={range .status.conditions[?(@.type=="TwoNodeSetup`+kind+`")]}{.status} {.message}{end}`)
+	if err != nil {
+		return ""
+	}
+	return out
+}
+
+// isSetUp asks for the end of the whole way, on both hosts.
+func (c cluster) isSetUp() error {
+	if got := c.setupCondition("Progressing"); got != "False all steps are done" {
+		return fmt.Errorf("the set-up says %q, and %q", got, c.setupCondition("Degraded"))
+	}
+	for _, host := range []string{"cp-1", "cp-2"} {
+		if err := c.isHandedOver(host); err != nil {
+			return fmt.Errorf("%s: %w", host, err)
+		}
+	}
+	return nil
+}
+
+func (c cluster) isHandedOver(host string) error {
+	text, err := c.holdfast("lab", "exec", "--name", c.name, host, "--", "cat", state.EtcdRecordPath)
+	if err != nil {
+		return err
+	}
+	record, err := state.DecodeEtcdRecord([]byte(text))
+	if err != nil {
+		return err
+	}
+	if record.State != state.EtcdPair {
+		return fmt.Errorf("its record says %s", record.State)
+	}
+	if _, err := c.holdfast("lab", "exec", "--name", c.name, host, "--", "test", "!", "-e", "/etc/kubernetes/manifests/etcd.yaml"); err != nil {
+		return errors.New("kubelet's manifest of etcd is still there")
+	}
+	for unit, want := range map[string]string{"corosync": "enabled", "pacemaker": "enabled", "kubelet": "disabled"} {
+		got, err := c.holdfast("lab", "exec", "--name", c.name, host, "--", "systemctl", "is-enabled", unit)
+		if strings.TrimSpace(got) != want { // a unit that is disabled is an error too
+			return fmt.Errorf("%s is %q at boot, not %s (%v)", unit, strings.TrimSpace(got), want, err)
+		}
+	}
+	return nil
+}
