@@ -73,7 +73,7 @@ func (p *Piece) Withdraw(context.Context) error { return nil }
 // all of it already.
 func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
 	self, there := view.Self()
-	if !there || view.Stale {
+	if !there || self.Absent || view.Stale {
 		return "", nil // there is no API to tell, or it does not know this host
 	}
 	answers, err := p.answer(ctx, view, self)
