@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/decide/vips"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
@@ -91,6 +92,7 @@ func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.N
 		certificate = p.Certificate()
 	}
 	now := vips.ReportOf(view, before.Value, certificate, trouble)
+	now.Peers = peers.Of(view)
 	told := state.FormatAnnotation(now)
 	if told != text {
 		if err := p.Annotate(ctx, self.Name, map[string]*string{state.AnnotationVIPs: &told}); err != nil {
