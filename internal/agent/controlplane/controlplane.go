@@ -57,6 +57,7 @@ func (r *Agent) Run(ctx context.Context) error {
 	group.Go(func() error { r.followNodes(ctx); return nil })
 	group.Go(func() error { r.keepTaints(ctx); return nil })
 	group.Go(func() error { r.tellAccounts(ctx); return nil })
+	group.Go(func() error { r.keepObjects(ctx); return nil })
 	return group.Wait()
 }
 
