@@ -4,8 +4,10 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/holdfast/holdfast/internal/command"
 )
@@ -26,7 +28,15 @@ type UsageError = command.UsageError
 
 // Run executes one command line and returns the process's exit code.
 func Run(ctx context.Context, streams Streams, args []string) int {
+	quietClient()
 	return command.Run(ctx, newRoot(streams), streams, args) //nolint:contextcheck // cobra hands the context to each command
+}
+
+// quietClient keeps client-go from writing its log onto the terminal: what a
+// person has to know of an API that fails, each command says itself.
+func quietClient() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
 }
 
 func newRoot(streams Streams) *cobra.Command {

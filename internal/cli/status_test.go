@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	gathering "github.com/holdfast/holdfast/internal/status"
@@ -43,6 +45,23 @@ func TestAnAPIThatDoesNotAnswerIsSaidWithWhatToTypeAndEndsWithSix(t *testing.T) 
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
 		}
+	}
+}
+
+// review-lab L4: "transport.go: Warning: ..." stood on the terminal.
+func TestAClientsLogIsNotWrittenOntoTheTerminal(t *testing.T) {
+	terminal, err := os.CreateTemp(t.TempDir(), "stderr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := os.Stderr
+	os.Stderr = terminal
+	t.Cleanup(func() { os.Stderr = before; _ = terminal.Close() })
+	statusLine(t, "--kubeconfig", noAPI(t))
+	klog.Warning("Unable to cancel request")
+	klog.Flush()
+	if said, err := os.ReadFile(terminal.Name()); err != nil || len(said) > 0 {
+		t.Errorf("%q, %v", said, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,31 @@ func (c *Client) PatchNode(ctx context.Context, name string, ops []outofservice.
 	}
 	if _, err := c.set.CoreV1().Nodes().Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
 		return fmt.Errorf("patch node %s: %w", name, err)
+	}
+	return nil
+}
+
+// AddTaint gives a node a taint of this key that no new pods come there, if it has
+// none.
+func (c *Client) AddTaint(ctx context.Context, name, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	n, err := c.set.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("taint node %s: %w", name, err)
+	}
+	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key }) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": n.ResourceVersion}, // the list is written as a whole
+		"spec":     map[string]any{"taints": append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})},
+	})
+	if err != nil {
+		return fmt.Errorf("taint node %s: %w", name, err)
+	}
+	if _, err := c.set.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return fmt.Errorf("taint node %s: %w", name, err)
 	}
 	return nil
 }

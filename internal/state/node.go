@@ -24,6 +24,12 @@ type Node struct {
 	// Ready is false too where the API does not know.
 	Ready   bool
 	Created time.Time
+	// Absent is true of a control plane of the site whose Node the API does not
+	// have: all else is what was known of it last.
+	Absent bool `json:",omitempty"`
+	// Lost are the role labels that the host has by what it is, and that its Node
+	// lacks. They are among Labels.
+	Lost []string `json:",omitempty"`
 }
 
 // CompareNodes orders nodes by name.

@@ -36,6 +36,17 @@ type VIPReport struct {
 	Router bool `json:"router,omitempty"`
 	// Trouble names what keeps the host from having the VIPs, empty for nothing.
 	Trouble string `json:"trouble,omitempty"`
+	// Peers are those of a control plane, nil where they are not settled.
+	Peers *PeerReport `json:"peers,omitempty"`
+}
+
+// PeerReport is whom a control plane shares its part of the API with, by node
+// names in order.
+type PeerReport struct {
+	// VRRP are the other control planes that it hears about the API VIPs.
+	VRRP []string `json:"vrrp"`
+	// Backends are the control planes that its load balancer leads to.
+	Backends []string `json:"backends"`
 }
 
 // VIPProbe asks a host whether anybody on its networks answers for addresses.

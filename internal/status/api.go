@@ -79,6 +79,7 @@ func kinds() meta.RESTMapper {
 	m.Add(configv1.GroupVersion.WithKind("ClusterOperator"), meta.RESTScopeRoot)
 	m.Add(etcdv1.GroupVersion.WithKind("PacemakerCluster"), meta.RESTScopeRoot)
 	m.Add(operatorv1.GroupVersion.WithKind("Etcd"), meta.RESTScopeRoot)
+	addInstalled(m)
 	return m
 }
 
@@ -93,7 +94,7 @@ func (a *API) Tell(ctx context.Context) standing.Facts {
 	t := told{facts: standing.Facts{}, now: began}
 	var group sync.WaitGroup
 	for _, look := range []func(context.Context, *told) error{
-		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents,
+		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents, a.site,
 	} {
 		group.Go(func() {
 			if err := look(ctx, &t); err != nil {
@@ -144,6 +145,13 @@ func (t *told) fail(err error) {
 	t.dead = err
 }
 
+// limit says something that could not be told.
+func (t *told) limit(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limits = append(t.limits, text)
+}
+
 // none is whether there is no such object, or not even the kind.
 func none(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
@@ -172,9 +180,12 @@ func (a *API) nodes(ctx context.Context, t *told) error {
 		return fmt.Errorf("read the nodes: %w", err)
 	}
 	t.with(func(f *standing.Facts) {
+		names := []string{}
 		for i := range list.Items {
 			f.Hosts = append(f.Hosts, hostOf(&list.Items[i], t.now))
+			names = append(names, list.Items[i].Name)
 		}
+		f.Nodes = standing.Know(names, saidAPI, t.now)
 		f.Hosts = merged(f.Hosts)
 	})
 	return nil
@@ -215,6 +226,10 @@ func (a *API) pacemaker(ctx context.Context, t *told) error {
 			return
 		}
 		f.Pacemaker = standing.Know(o.Status, saidAPI, o.Status.LastUpdated.Time)
+		for _, n := range nodesOf(o.Status) { // their Nodes may be gone
+			f.Hosts = append(f.Hosts, standing.Host{Name: n, ControlPlane: true})
+		}
+		f.Hosts = merged(f.Hosts)
 	})
 	return nil
 }

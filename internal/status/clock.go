@@ -42,6 +42,10 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// WrappedRoundTripper lets client-go cancel a request that hangs. It looks for
+// this method, and without it complains on the terminal at each time-out.
+func (d dated) WrappedRoundTripper() http.RoundTripper { return d.next }
+
 func (c *clock) note(at time.Time) {
 	ahead := at.Sub(c.now())
 	if ahead.Abs() < resolution {

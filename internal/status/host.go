@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
 
+	etcdv1 "github.com/openshift/api/etcd/v1"
+
 	words "github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -138,16 +142,37 @@ func (t *hearing) network() {
 	t.facts.ManagedVIPs = standing.Know(set.ManagedVIPs, t.name, s.At)
 	t.facts.VIPs = append(t.vips(s.View, set.APIVIPs, "API"), t.vips(s.View, set.IngressVIPs, "ingress")...)
 	for _, n := range s.View.Nodes.Value {
-		_, worker := n.Labels[state.LabelWorker]
-		t.facts.Hosts = append(t.facts.Hosts, standing.Host{Name: n.Name, ControlPlane: n.ControlPlane(), Worker: worker, Addresses: n.Addresses})
+		t.facts.Hosts = append(t.facts.Hosts, nodeOf(n, s.View.Stale, t.name, s.At))
 	}
 	t.self(func(h *standing.Host) {
 		h.Holds = standing.Know(s.Holds, t.name, s.At)
 		h.ControlPlane, h.Worker = s.View.Role.ControlPlane(), s.View.Role == state.RoleWorker
+		if p := peers.Of(s.View); p != nil {
+			h.Peers = standing.Know(*p, t.name, s.At)
+		}
 	})
 	if s.View.Stale {
 		t.limits = append(t.limits, "which nodes there are is what it knew before it started")
 	}
+}
+
+// nodeOf is a node as a host knows it. What is stale says nothing of what the API
+// has.
+func nodeOf(n state.Node, stale bool, from string, at time.Time) standing.Host {
+	_, worker := n.Labels[state.LabelWorker]
+	h := standing.Host{Name: n.Name, ControlPlane: n.ControlPlane(), Worker: worker, Addresses: n.Addresses}
+	if stale {
+		return h
+	}
+	h.Registered = standing.Know(!n.Absent, from, at)
+	if !n.Absent {
+		labels := maps.Clone(n.Labels)
+		for _, l := range n.Lost {
+			delete(labels, l)
+		}
+		h.Labels = standing.Know(labels, from, at)
+	}
+	return h
 }
 
 func (t *hearing) vips(v state.NetworkView, list []netip.Addr, kind string) []standing.VIP {
@@ -174,7 +199,7 @@ func (t *hearing) pacemaker() {
 		}
 		if there && err == nil && !r.At.IsZero() {
 			t.facts.Pacemaker = standing.Know(r.Status, t.name, r.At)
-			for _, n := range nodesOf(r) {
+			for _, n := range nodesOf(r.Status) {
 				t.of(n, func(h *standing.Host) { h.ControlPlane = true })
 			}
 			return
@@ -182,10 +207,10 @@ func (t *hearing) pacemaker() {
 	}
 }
 
-func nodesOf(r pacemakerstatus.Report) []string {
+func nodesOf(s etcdv1.PacemakerClusterStatus) []string {
 	var out []string
-	if r.Status.Nodes != nil {
-		for _, n := range *r.Status.Nodes {
+	if s.Nodes != nil {
+		for _, n := range *s.Nodes {
 			out = append(out, n.NodeName)
 		}
 	}

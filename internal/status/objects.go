@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -21,8 +22,10 @@ const clusterName = "cluster"
 // hostOf is a host as its node tells it.
 func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	_, control := n.Labels[state.LabelControlPlane]
+	control = control || n.Labels[noderole.Claim] == string(state.RoleMaster) // it may have lost the label
 	_, worker := n.Labels[state.LabelWorker]
 	h := standing.Host{Name: n.Name, ControlPlane: control, Worker: worker, Kubelet: kubeletOf(n, now)}
+	h.Labels = standing.Know(n.Labels, saidAPI, now)
 	for _, a := range n.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
 			h.Addresses = append(h.Addresses, ip)
@@ -31,6 +34,9 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	if r := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]); r.Known {
 		h.Holds = standing.Know(slices.Clone(r.Value.Holds), saidAPI, now)
 		h.Trouble = standing.Know(r.Value.Trouble, saidAPI, now)
+		if r.Value.Peers != nil {
+			h.Peers = standing.Know(*r.Value.Peers, saidAPI, now)
+		}
 	}
 	return h
 }

@@ -1,8 +1,10 @@
 package status
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -169,6 +172,24 @@ func TestItAnswersWithinTwoSecondsThoughTheAPIHangs(t *testing.T) {
 	}
 	if len(f.Hosts) != 2 {
 		t.Errorf("what the host told is lost: %+v", f.Hosts)
+	}
+}
+
+// client-go's http.Client cancels what is late by a method that a wrapper hides,
+// and said so on the terminal (review-lab L4).
+func TestAnAPIThatHangsIsCancelledWithoutALineOfTheClientsLog(t *testing.T) {
+	var log bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&log)
+	t.Cleanup(func() { klog.SetOutput(io.Discard) })
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	api, err := OpenAPI(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	must(t, err)
+	(&Gatherer{Sources: []Source{api}, Now: time.Now, Limit: 2 * Limit}).Gather(t.Context()) // the client's own limit ends first
+	klog.Flush()
+	if log.Len() > 0 {
+		t.Errorf("%s", &log)
 	}
 }
 

@@ -11,8 +11,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -31,11 +33,19 @@ type Agent struct {
 	facts state.HostFacts
 	told  bool // which machine this is; used by the follower of nodes alone
 	nodes chan []state.Node
+	// proven is whether this host has become a control plane.
+	proven func() bool
+	open   func() (*kube.Client, error)
 }
 
 // New returns the agent of a control plane. It has to be given the nodes of the
 // cluster.
-func New(o Options) *Agent { return &Agent{Options: o, nodes: make(chan []state.Node, 1)} }
+func New(o Options) *Agent {
+	return &Agent{
+		Options: o, nodes: make(chan []state.Node, 1), open: openAdmin,
+		proven: func() bool { return exists(install.CompletePath) },
+	}
+}
 
 // Run serves until the context ends or a part of it cannot go on.
 func (r *Agent) Run(ctx context.Context) error {
@@ -48,6 +58,7 @@ func (r *Agent) Run(ctx context.Context) error {
 	group.Go(func() error { r.keepTaints(ctx); return nil })
 	group.Go(func() error { r.tellAccounts(ctx); return nil })
 	group.Go(func() error { r.tellAuthorities(ctx); return nil })
+	group.Go(func() error { r.keepObjects(ctx); return nil })
 	return group.Wait()
 }
 

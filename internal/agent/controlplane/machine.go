@@ -9,14 +9,18 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// untold reports whether this host's node has still to say which machine it is.
+// untold reports whether this host's node has still to say which machine it is:
+// once in the life of an agent, and whenever a node that was made anew says
+// nothing.
 func (r *Agent) untold(nodes []state.Node) bool {
-	there := slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == r.facts.NodeName })
-	return !r.told && there && r.Site.Topology().Fencing
+	return r.Site.Topology().Fencing && slices.ContainsFunc(nodes, func(n state.Node) bool {
+		_, said := n.Annotations[state.AnnotationMachine]
+		return n.Name == r.facts.NodeName && (!r.told || !said)
+	})
 }
 
-// tellMachine says in this host's node, once, which machine it is. The peer
-// learns it while the host is healthy, and never fences another machine.
+// tellMachine says in this host's node which machine it is. The peer learns it
+// while the host is healthy, and never fences another machine.
 func (r *Agent) tellMachine(ctx context.Context, client *kube.Client, nodes []state.Node) error {
 	if !r.untold(nodes) {
 		return nil

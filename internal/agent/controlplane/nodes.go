@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -58,23 +60,34 @@ func (r *Agent) keepStep(ctx context.Context, list []state.Node) error {
 	if !r.unlabelled(list) && !r.untold(list) {
 		return nil
 	}
-	if _, err := os.Stat(adminKubeconfig); err != nil {
-		return err
-	}
-	client, err := kube.Open(adminKubeconfig)
+	client, err := r.open()
 	if err != nil {
 		return err
 	}
 	return errors.Join(r.label(ctx, client, list), r.tellMachine(ctx, client, list))
 }
 
-func (r *Agent) unlabelled(list []state.Node) bool {
-	for _, n := range list {
-		if len(noderole.Missing(n.Labels, r.Site.Topology().MastersSchedulable)) > 0 {
-			return true
-		}
+// openAdmin is the API by the administrator's account, an error of fs.ErrNotExist
+// where the host is not set up yet.
+func openAdmin() (*kube.Client, error) {
+	if _, err := os.Stat(adminKubeconfig); err != nil {
+		return nil, err
 	}
-	return false
+	return kube.Open(adminKubeconfig)
+}
+
+func (r *Agent) unlabelled(list []state.Node) bool {
+	return slices.ContainsFunc(list, func(n state.Node) bool { return len(r.missing(n)) > 0 })
+}
+
+// missing are the role labels that a node lacks. Which other host is a control
+// plane says its label alone. This one knows it of itself: it was installed as
+// one to the end, and what it labels nodes with is the administrator's account,
+// which no worker has. So the labels of a control plane come back by its own
+// agent, whoever took them or the whole Node.
+func (r *Agent) missing(n state.Node) []string {
+	own := n.Name == r.facts.NodeName && r.Site.Role.ControlPlane() && r.proven()
+	return noderole.Missing(n.Labels, r.Site.Topology().MastersSchedulable, own)
 }
 
 // label gives every node the role labels it lacks. All control planes do it;
@@ -82,15 +95,26 @@ func (r *Agent) unlabelled(list []state.Node) bool {
 func (r *Agent) label(ctx context.Context, client *kube.Client, nodes []state.Node) error {
 	var errs []error
 	for _, n := range nodes {
-		missing := noderole.Missing(n.Labels, r.Site.Topology().MastersSchedulable)
+		missing := r.missing(n)
 		if len(missing) == 0 {
 			continue
 		}
-		if err := client.AddLabels(ctx, n.Name, missing); err != nil {
+		if err := r.mark(ctx, client, n.Name, missing); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		r.logf("node %s is now labelled %v", n.Name, missing)
 	}
 	return errors.Join(errs...)
+}
+
+// mark labels a node. One that becomes a control plane again is closed to
+// ordinary pods first where workers take them, as kubeadm does.
+func (r *Agent) mark(ctx context.Context, client *kube.Client, node string, labels []string) error {
+	if slices.Contains(labels, noderole.ControlPlane) && !r.Site.Topology().MastersSchedulable {
+		if err := client.AddTaint(ctx, node, kubeadm.ControlPlaneTaint); err != nil {
+			return err
+		}
+	}
+	return client.AddLabels(ctx, node, labels)
 }

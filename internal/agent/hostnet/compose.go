@@ -12,12 +12,14 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/mdns"
 	"github.com/holdfast/holdfast/internal/agent/network/names"
 	"github.com/holdfast/holdfast/internal/agent/network/redirect"
+	"github.com/holdfast/holdfast/internal/agent/network/registration"
 	"github.com/holdfast/holdfast/internal/agent/network/resolver"
 	"github.com/holdfast/holdfast/internal/agent/network/servingcert"
 	"github.com/holdfast/holdfast/internal/agent/network/settings"
 	"github.com/holdfast/holdfast/internal/agent/network/vipcheck"
 	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/haproxy"
+	"github.com/holdfast/holdfast/internal/kube"
 	publisher "github.com/holdfast/holdfast/internal/mdns"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
@@ -59,7 +61,23 @@ func (n *Network) compose() {
 	}}))
 	n.add(mdns.New(&publisher.Publisher{Logf: n.logf}))
 	n.add(&holders.Announcer{Annotate: n.annotate})
+	n.add(n.registration())
 	n.add(n.reporter())
+}
+
+// registration makes this host's Node again, on a control plane by the
+// administrator's account, which may set all its labels.
+func (n *Network) registration() network.Piece {
+	servers := n.servers
+	if n.Site.Role.ControlPlane() {
+		servers = &kube.Servers{Kubeconfig: adminKubeconfig, Name: n.servers.Name, Addresses: n.servers.Addresses}
+	}
+	return registration.New(registration.Options{
+		Try: func(ctx context.Context, do func(context.Context, registration.API) error) error {
+			return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return do(ctx, c) })
+		},
+		Kubelet: registration.KubeletIsWell, Path: registration.Path, Now: n.Now,
+	})
 }
 
 // reporter tells the cluster which virtual IPs this host is set up for. On a

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/nodes"
 	"github.com/holdfast/holdfast/internal/agent/network/settings"
 	"github.com/holdfast/holdfast/internal/agent/network/stage"
+	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/site"
@@ -28,6 +29,9 @@ import (
 
 // kubeconfig is kubelet's: the one account of the API that every host has.
 const kubeconfig = "/etc/kubernetes/kubelet.conf"
+
+// adminKubeconfig is the administrator's, which only control planes have.
+const adminKubeconfig = "/etc/kubernetes/admin.conf"
 
 // unnamed is the pause between two looks for a name of the host.
 const unnamed = time.Second
@@ -65,7 +69,11 @@ func New(ctx context.Context, o Options) (*Network, error) {
 		Kubeconfig: kubeconfig, Name: o.Site.APIHost(),
 		Addresses: func() []string { return apiServers(n.agent.Board.View(), o.Site.APIHost()) },
 	}
-	n.nodes = &nodes.Source{Servers: n.servers, Path: nodes.Path, Logf: n.logf}
+	topology := o.Site.Topology()
+	n.nodes = &nodes.Source{
+		Servers: n.servers, Path: nodes.Path, Logf: n.logf,
+		Site: peers.Site{ControlPlanes: topology.ControlPlanes, MastersSchedulable: topology.MastersSchedulable},
+	}
 	n.compose()
 	return n, nil
 }

@@ -135,10 +135,20 @@ func problems(r state.EtcdReport) []string {
 	if r.Problem != "" {
 		out = append(out, "the last step ran into: "+r.Problem)
 	}
-	if r.StandIn != "" && !strings.HasPrefix(r.StandIn, "done") && !strings.HasPrefix(r.StandIn, "nothing-to-do") {
+	if r.StandIn != "" && !strings.HasPrefix(r.StandIn, "done") && !strings.HasPrefix(r.StandIn, "nothing-to-do") && !settled(r.Snapshot) {
 		out = append(out, "the stand-in of the last take-over: "+r.StandIn)
 	}
 	return out
+}
+
+// settled is whether a take-over is over, however its stand-in ended: the record
+// says so, and etcd has a leader without one. What the stand-in advised then, to
+// stop etcd and mend its copy, would break what is whole.
+func settled(s state.EtcdSnapshot) bool {
+	if !s.Record.Known || service(s.Local) != Writes || s.Local.StandIn.Known && s.Local.StandIn.Value != 0 {
+		return false
+	}
+	return s.Record.Value.State == state.EtcdPair || s.Record.Value.State == state.EtcdSole
 }
 
 func service(l state.EtcdLocal) Service {

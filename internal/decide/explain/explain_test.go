@@ -255,3 +255,23 @@ func TestAStandInThatIsDoneIsNoProblem(t *testing.T) {
 		}
 	}
 }
+
+func TestAdviceOfAStandInIsGivenOnlyWhileTheTakeOverIsNotOver(t *testing.T) {
+	r := state.EtcdReport{StandIn: "unfinished, cut-off: if this lasts, stop etcd, run etcd-standin settle"}
+	for _, c := range []struct {
+		state  state.EtcdState
+		leader state.MemberID
+		vote   state.MemberID
+		says   bool
+	}{
+		{state.EtcdTakingOver, 0, 0, true}, {state.EtcdTakingOver, 7, 0, true}, {state.EtcdPair, 0, 0, true}, {state.EtcdSole, 7, 9, true},
+		{state.EtcdPair, 7, 0, false}, {state.EtcdSole, 7, 0, false},
+	} {
+		s := &r.Snapshot
+		s.Record = state.Known(state.EtcdRecord{State: c.state})
+		s.Local.Running, s.Local.Leader, s.Local.StandIn = state.Known(true), state.Known(c.leader), state.Known(c.vote)
+		if got := problems(r); (len(got) > 0) != c.says {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

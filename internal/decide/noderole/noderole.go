@@ -18,14 +18,16 @@ const (
 // taken for a worker meanwhile.
 const Claim = "holdfast.io/role"
 
-// Missing returns the labels that a node lacks, given those it has and whether
-// control planes take workloads in this cluster. What a host claims can make
-// it a worker only: who is a control plane was decided by kubeadm with an
-// administrator's rights. Labels are only ever added, since a person may give
-// nodes roles of their own.
-func Missing(have map[string]string, mastersSchedulable bool) []string {
+// Missing returns the labels that a node lacks, given those it has, whether
+// control planes take workloads in this cluster, and whether it is proven to be
+// a control plane. What a host claims can make it a worker only: who is a
+// control plane was decided by kubeadm with an administrator's rights, and is
+// proven by the label that kubeadm set, or to a control plane of itself by its
+// own administrator's account. Labels are only ever added, since a person may
+// give nodes roles of their own.
+func Missing(have map[string]string, mastersSchedulable, proven bool) []string {
 	var missing []string
-	for _, label := range wanted(have, mastersSchedulable) {
+	for _, label := range wanted(have, mastersSchedulable, proven) {
 		if _, ok := have[label]; !ok {
 			missing = append(missing, label)
 		}
@@ -33,13 +35,13 @@ func Missing(have map[string]string, mastersSchedulable bool) []string {
 	return missing
 }
 
-func wanted(have map[string]string, mastersSchedulable bool) []string {
+func wanted(have map[string]string, mastersSchedulable, proven bool) []string {
 	_, controlPlane := have[ControlPlane]
 	switch {
-	case controlPlane && mastersSchedulable:
-		return []string{Master, Worker}
-	case controlPlane:
-		return []string{Master}
+	case (controlPlane || proven) && mastersSchedulable:
+		return []string{ControlPlane, Master, Worker}
+	case controlPlane || proven:
+		return []string{ControlPlane, Master}
 	case have[Claim] == string(state.RoleWorker):
 		return []string{Worker}
 	default:

@@ -44,7 +44,13 @@ type Facts struct {
 	Sources []Source
 	// ControlPlanes is the number of control planes that the site is made of.
 	ControlPlanes Seen[int]
-	Hosts         []Host
+	// MastersSchedulable is whether control planes are workers too.
+	MastersSchedulable Seen[bool]
+	// Nodes are the names of the Nodes that the API has.
+	Nodes Seen[[]string]
+	// Missing are objects of the cluster's own that the API does not have.
+	Missing Seen[[]Object]
+	Hosts   []Host
 	// Pacemaker is what the hosts report of Pacemaker, of two control planes only.
 	// Its At is when they looked last.
 	Pacemaker Seen[etcdv1.PacemakerClusterStatus]
@@ -110,6 +116,12 @@ type Host struct {
 	Verified Seen[Verification]
 	// Holds are the virtual IPs that its interfaces have.
 	Holds Seen[[]netip.Addr]
+	// Registered is whether the API has its Node, as a host has it.
+	Registered Seen[bool]
+	// Labels are those of its Node.
+	Labels Seen[map[string]string]
+	// Peers are whom it shares its part of the API with, of a control plane.
+	Peers Seen[state.PeerReport]
 	// Trouble is what keeps its network from being set up, empty for nothing.
 	Trouble Seen[string]
 }
@@ -172,6 +184,9 @@ type VIP struct {
 	// Claims are strangers that answer for it.
 	Claims []string
 }
+
+// Object is an object that should be there.
+type Object struct{ Kind, Namespace, Name string }
 
 // Operator is a ClusterOperator that is not well.
 type Operator struct{ Name, State, Why string }

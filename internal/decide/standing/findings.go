@@ -21,6 +21,7 @@ func (d describer) findings() []Finding {
 	out = append(out, d.ofSetUp()...)
 	out = append(out, d.ofVIPs()...)
 	out = append(out, d.ofNodes()...)
+	out = append(out, d.ofSite()...)
 	out = append(out, d.ofMembers()...)
 	out = append(out, d.ofOperators()...)
 	out = append(out, d.ofSources()...)

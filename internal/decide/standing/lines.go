@@ -23,7 +23,7 @@ func cell[T any](s Seen[T], text string, good Answer) Cell {
 
 // line is one host.
 func (d describer) line(h Host) HostLine {
-	l := HostLine{Name: h.Name, Role: role(h), Power: d.power(h), Kubelet: d.kubelet(h)}
+	l := HostLine{Name: h.Name, Role: d.role(h), Power: d.power(h), Kubelet: d.kubelet(h)}
 	for _, a := range h.Addresses {
 		l.Addresses = append(l.Addresses, a.String())
 	}
@@ -40,9 +40,10 @@ func (d describer) line(h Host) HostLine {
 	return l
 }
 
-func role(h Host) string {
+// role is what a host is: its Node may have lost the labels that say so.
+func (d describer) role(h Host) string {
 	switch {
-	case h.ControlPlane && h.Worker:
+	case h.ControlPlane && (h.Worker || d.MastersSchedulable.Known && d.MastersSchedulable.Value):
 		return "control+worker"
 	case h.ControlPlane:
 		return "control plane"

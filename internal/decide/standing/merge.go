@@ -22,6 +22,8 @@ func Merge(parts ...Facts) Facts {
 		out.Cluster = cmp.Or(out.Cluster, p.Cluster)
 		out.Sources = append(out.Sources, p.Sources...)
 		out.ControlPlanes = first(out.ControlPlanes, p.ControlPlanes)
+		out.MastersSchedulable = first(out.MastersSchedulable, p.MastersSchedulable)
+		out.Nodes, out.Missing = first(out.Nodes, p.Nodes), first(out.Missing, p.Missing)
 		out.Pacemaker = truer(out.Pacemaker, p.Pacemaker)
 		out.SetUp = first(out.SetUp, p.SetUp)
 		out.ManagedVIPs = first(out.ManagedVIPs, p.ManagedVIPs)
@@ -91,6 +93,7 @@ func withHost(list []Host, h Host) []Host {
 		o.LastFence = h.LastFence
 	}
 	o.Verified = first(o.Verified, h.Verified)
+	o.Registered, o.Labels, o.Peers = first(o.Registered, h.Registered), first(o.Labels, h.Labels), first(o.Peers, h.Peers)
 	o.Holds, o.Trouble = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble)
 	list[i] = o
 	return list

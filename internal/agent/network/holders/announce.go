@@ -28,7 +28,7 @@ func (a *Announcer) Name() string { return "announcer" }
 func (a *Announcer) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
 	self, listed := v.Self()
 	want := words(network.Held(v))
-	if !listed || v.Stale || self.Annotations[Annotation] == want {
+	if !listed || self.Absent || v.Stale || self.Annotations[Annotation] == want {
 		return "", nil
 	}
 	if err := a.Annotate(ctx, self.Name, Annotation, want); err != nil {

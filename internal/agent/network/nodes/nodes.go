@@ -1,5 +1,7 @@
 // Package nodes is the source of who the cluster's nodes are: one watch of the
-// API, and the last whole list on the disk for a host that boots without one.
+// API, and the last whole list on the disk for a host that boots without one. Of
+// control planes it goes on with what it knows where the API has lost their
+// Nodes or labels (decide/peers).
 package nodes
 
 import (
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/state"
@@ -25,6 +28,8 @@ type Source struct {
 	Servers *kube.Servers
 	// Path is the file with the last whole list.
 	Path string
+	// Site is what the site is made of.
+	Site peers.Site
 	Logf func(format string, args ...any)
 
 	mu        sync.Mutex
@@ -35,8 +40,8 @@ type Source struct {
 // Name implements network.Source.
 func (s *Source) Name() string { return "nodes" }
 
-// Listen has a function called with each whole list that the API gave, so that
-// a host needs one watch only. It is called before Run, and the function must
+// Listen has a function called with each whole list that the API gave, as it
+// gave it, so that a host needs one watch only. It is called before Run, and the function must
 // not block for long.
 func (s *Source) Listen(heard func([]state.Node)) { s.listeners = append(s.listeners, heard) }
 
@@ -53,21 +58,37 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 		s.keep(stored)
 		update(func(v *state.NetworkView) { v.Nodes, v.Stale = state.Known(stored), true })
 	}
-	return kube.FollowNodes(ctx, s.Servers, s.Logf, func(list []state.Node) {
+	return kube.FollowNodes(ctx, s.Servers, s.Logf, func(listed []state.Node) {
 		before := s.Last()
-		if len(list) == 0 && len(before) > 0 {
+		if len(listed) == 0 && len(before) > 0 {
 			s.Logf("the API lists no node, which cannot be: going on with the %d known ones", len(before))
 			return
 		}
+		list := peers.Merge(before, listed, s.Site)
+		s.tell(before, list)
 		if differ(before, list) {
 			s.store(list)
 		}
 		s.keep(list)
 		update(func(v *state.NetworkView) { v.Nodes, v.Stale = state.Known(list), false })
 		for _, heard := range s.listeners {
-			heard(list)
+			heard(listed)
 		}
 	})
+}
+
+// tell logs which control planes have lost their Node or labels, or have them
+// again.
+func (s *Source) tell(before, now []state.Node) {
+	for _, n := range now {
+		i := slices.IndexFunc(before, func(o state.Node) bool { return o.Name == n.Name })
+		was := i >= 0 && before[i].Absent
+		if n.Absent != was && n.Absent {
+			s.Logf("the API has no Node of control plane %s any more: going on with what is known of it", n.Name)
+		} else if n.Absent != was {
+			s.Logf("the API has the Node of control plane %s again", n.Name)
+		}
+	}
 }
 
 func (s *Source) keep(list []state.Node) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -47,7 +48,7 @@ func start(t *testing.T, dir string) *rig {
 	}
 	r.source = &Source{
 		Servers: &kube.Servers{Kubeconfig: conf, Addresses: func() []string { return []string{api.URL} }},
-		Path:    filepath.Join(dir, "nodes.json"), Logf: t.Logf,
+		Path:    filepath.Join(dir, "nodes.json"), Logf: t.Logf, Site: peers.Site{ControlPlanes: 2},
 	}
 	r.source.Listen(func(l []state.Node) { r.heard <- len(l) })
 	ctx, stop := context.WithCancel(t.Context())
@@ -140,5 +141,33 @@ func TestAReadyNodeIsNoReasonToWrite(t *testing.T) {
 	}
 	if !a[0].Ready {
 		t.Error("the list itself was changed")
+	}
+}
+
+func TestAHostGoesOnWithAControlPlaneWhoseNodeWasDeleted(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, dir)
+	control := func(name, address string) string {
+		return strings.Replace(added(name, address), `"resourceVersion"`, `"labels":{"node-role.kubernetes.io/control-plane":""},"resourceVersion"`, 1)
+	}
+	for _, l := range []string{control("cp-1", "10.98.0.11"), control("cp-2", "10.98.0.12"), end} {
+		r.lines <- l
+	}
+	r.view(t)
+	<-r.heard
+	r.lines <- `{"type":"DELETED","object":{"metadata":{"name":"cp-2","resourceVersion":"12"}}}`
+	v := r.view(t)
+	if names(v) != "cp-1 cp-2" || !v.Nodes.Value[1].Absent || v.Nodes.Value[1].Addresses[0] != netip.MustParseAddr("10.98.0.12") {
+		t.Fatalf("%+v", v.Nodes)
+	}
+	if n := <-r.heard; n != 1 {
+		t.Errorf("who labels nodes heard of %d", n)
+	}
+	if v := start(t, dir).view(t); names(v) != "cp-1 cp-2" { // its API says nothing
+		t.Errorf("after a boot it knows of %q", names(v))
+	}
+	r.lines <- added("cp-2", "10.98.0.12") // its kubelet registered anew
+	if n := r.view(t).Nodes.Value[1]; n.Absent || !n.ControlPlane() || len(n.Lost) == 0 {
+		t.Errorf("%+v", n)
 	}
 }

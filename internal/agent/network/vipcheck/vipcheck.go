@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/decide/vips"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
@@ -73,7 +74,7 @@ func (p *Piece) Withdraw(context.Context) error { return nil }
 // all of it already.
 func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
 	self, there := view.Self()
-	if !there || view.Stale {
+	if !there || self.Absent || view.Stale {
 		return "", nil // there is no API to tell, or it does not know this host
 	}
 	answers, err := p.answer(ctx, view, self)
@@ -91,6 +92,7 @@ func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.N
 		certificate = p.Certificate()
 	}
 	now := vips.ReportOf(view, before.Value, certificate, trouble)
+	now.Peers = peers.Of(view)
 	told := state.FormatAnnotation(now)
 	if told != text {
 		if err := p.Annotate(ctx, self.Name, map[string]*string{state.AnnotationVIPs: &told}); err != nil {

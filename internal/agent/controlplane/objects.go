@@ -1,0 +1,129 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// objectInterval is the time between two looks at whether the cluster's own
+// objects are there.
+const objectInterval = 45 * time.Second
+
+// remade are the kinds of objects that hold nothing that anybody changes after
+// the installation, and so are made again as they were. The others are told by
+// `holdfast status` alone: the install configuration has old passwords for a
+// Secret, and nothing of what people changed since in an object of
+// configuration. Guards are the operator's.
+var remade = map[string]string{
+	"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/%sserviceaccounts", "Service": "/api/v1/%sservices",
+	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+	"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"Role":               "/apis/rbac.authorization.k8s.io/v1/%sroles",
+	"RoleBinding":        "/apis/rbac.authorization.k8s.io/v1/%srolebindings",
+	"Deployment":         "/apis/apps/v1/%sdeployments",
+}
+
+// siteConfigName is the ConfigMap with the site's configuration, which is made
+// again too.
+const siteConfigName = "cluster-config-v1"
+
+// ownObject is one object of the cluster's own.
+type ownObject struct {
+	what, name, collection string
+	data                   []byte
+}
+
+// ownObjects are those that are made again, in the order in which each finds
+// what it needs.
+func ownObjects(s *site.Site) ([]ownObject, error) {
+	files, err := manifests.Render(s.Config, s.Topology())
+	if err != nil {
+		return nil, err
+	}
+	var out []ownObject
+	for _, file := range files {
+		var o metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal(file.Data, &o); err != nil {
+			return nil, fmt.Errorf("%s: %w", file.Path, err)
+		}
+		collection := remade[o.Kind]
+		if o.Kind == "ConfigMap" && o.Name == siteConfigName {
+			collection = "/api/v1/%sconfigmaps"
+		}
+		if collection == "" || path.Dir(file.Path) != manifests.Objects {
+			continue
+		}
+		if strings.Contains(collection, "%s") {
+			collection = fmt.Sprintf(collection, "namespaces/"+o.Namespace+"/")
+		}
+		data, err := yaml.YAMLToJSON(file.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file.Path, err)
+		}
+		out = append(out, ownObject{what: o.Kind + " " + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), name: o.Name, collection: collection, data: data})
+	}
+	return out, nil
+}
+
+// keepObjects makes objects of the cluster's own again that somebody deleted,
+// until the context ends. Every control plane does: the result is the same.
+func (r *Agent) keepObjects(ctx context.Context) {
+	trouble := r.trouble("objects of the cluster's own")
+	own, err := ownObjects(r.Site)
+	if err != nil {
+		trouble.Hear(err)
+		return
+	}
+	for host.Sleep(ctx, objectInterval) == nil {
+		if !r.proven() {
+			continue // the installation makes them
+		}
+		client, err := r.open()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = r.remake(ctx, client, own)
+		}
+		trouble.Hear(err)
+	}
+}
+
+// remake makes those that are missing. One that is there is left as it is. Where
+// a namespace goes, its objects are looked at again next time.
+func (r *Agent) remake(ctx context.Context, client *kube.Client, own []ownObject) error {
+	there := map[string]map[string]bool{}
+	var errs []error
+	for _, o := range own {
+		names, asked := there[o.collection]
+		if !asked {
+			var err error
+			if names, err = client.Names(ctx, o.collection); err != nil {
+				return errors.Join(append(errs, err)...)
+			}
+			there[o.collection] = names
+		}
+		if names[o.name] {
+			continue
+		}
+		if err := client.CreateObject(ctx, o.collection, o.data); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o.what, err))
+			continue
+		}
+		r.logf("somebody deleted %s: made it again", o.what)
+	}
+	return errors.Join(errs...)
+}

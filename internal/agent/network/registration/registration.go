@@ -1,0 +1,183 @@
+// Package registration is the piece that makes this host's Node again where
+// somebody deleted it while kubelet runs (decide/registration). It owns the copy
+// of the Node on the disk, and never changes a Node that is there.
+package registration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/registration"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Path is where a host keeps its Node as it was last.
+const Path = "/var/lib/holdfast/network/node.json"
+
+// kubeletHealth is where a kubelet says that it is well, on its own host alone.
+const kubeletHealth = "http://127.0.0.1:10248/healthz"
+
+// look is the pause between two looks at a Node in which nothing that the watch
+// shows has changed: podCIDRs, taints and others' annotations do, seldom.
+const look = 25 * time.Second
+
+// API is what is asked of the API, by the account of this host that may most.
+type API interface {
+	Node(ctx context.Context, name string) (*corev1.Node, error)
+	CreateNode(ctx context.Context, n *corev1.Node) error
+	CreateEvent(ctx context.Context, e *corev1.Event) error
+}
+
+// Options are what the piece works with.
+type Options struct {
+	// Try does something with an API server that answers.
+	Try func(ctx context.Context, do func(context.Context, API) error) error
+	// Kubelet is whether the host's kubelet is well.
+	Kubelet func(ctx context.Context) bool
+	Path    string
+	Now     func() time.Time
+}
+
+// Piece makes this host's Node again. It is a network.Piece.
+type Piece struct {
+	Options
+	known  *corev1.Node
+	seen   state.Node // as the watch had it when the Node was looked at
+	looked time.Time
+	made   []time.Time
+}
+
+// New returns the piece.
+func New(o Options) *Piece { return &Piece{Options: o} }
+
+// Name implements network.Piece.
+func (p *Piece) Name() string { return "registration" }
+
+// Withdraw implements network.Piece: the Node stays.
+func (p *Piece) Withdraw(context.Context) error { return nil }
+
+// Reconcile implements network.Piece.
+func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
+	if !v.Nodes.Known || v.Stale || v.Host.NodeName == "" {
+		return "", nil
+	}
+	if err := p.load(v.Host.NodeName); err != nil {
+		return "", err
+	}
+	self, there := v.Self()
+	if there && !self.Absent {
+		return "", p.keep(ctx, self)
+	}
+	p.made = registration.Lately(p.made, p.Now())
+	in := registration.Input{Now: p.Now(), Known: p.known, ControlPlane: v.Role.ControlPlane(), Made: p.made}
+	in.Kubelet = p.known != nil && p.Kubelet(ctx)
+	verdict := registration.Decide(in)
+	if verdict.Make == nil {
+		return "", nil
+	}
+	return p.make(ctx, verdict)
+}
+
+// keep remembers the Node while it is there.
+func (p *Piece) keep(ctx context.Context, self state.Node) error {
+	self.Ready = true // that changes nothing of what is kept
+	if p.known != nil && p.Now().Sub(p.looked) < look && reflect.DeepEqual(self, p.seen) {
+		return nil
+	}
+	var n *corev1.Node
+	err := p.Try(ctx, func(ctx context.Context, api API) (err error) { n, err = api.Node(ctx, self.Name); return err })
+	if errors.Is(err, fs.ErrNotExist) || err == nil && n == nil {
+		return nil // no access yet; or it is gone, and the watch will say so
+	}
+	if err != nil {
+		return err
+	}
+	p.seen, p.looked = self, p.Now()
+	kept := registration.Kept(n)
+	if reflect.DeepEqual(kept, p.known) {
+		return nil
+	}
+	data, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFileAtomic(p.Path, append(data, '\n'), state.SecretFileMode); err != nil {
+		return err
+	}
+	p.known = kept
+	return nil
+}
+
+// load reads what an agent before this one kept. A file that is not understood
+// is as good as none.
+func (p *Piece) load(name string) error {
+	if p.known != nil {
+		return nil
+	}
+	data, err := os.ReadFile(p.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var n corev1.Node
+	if json.Unmarshal(data, &n) == nil && n.Name == name {
+		p.known = &n
+	}
+	return nil
+}
+
+// make makes the Node, and tells of it.
+func (p *Piece) make(ctx context.Context, v registration.Verdict) (string, error) {
+	at := p.Now()
+	said := "somebody deleted the Node of this host while its kubelet runs: made it again as it was"
+	if len(v.Lost) > 0 {
+		said += ", without labels that only an administrator may set: " + strings.Join(v.Lost, ", ")
+	}
+	err := p.Try(ctx, func(ctx context.Context, api API) error { return api.CreateNode(ctx, v.Make) })
+	if err != nil {
+		return "", fmt.Errorf("the Node of this host is gone, and cannot be made again (sudo systemctl restart kubelet): %w", err)
+	}
+	p.made, p.looked = append(p.made, at), time.Time{}
+	// That it cannot be told is no reason to make the Node again.
+	_ = p.Try(ctx, func(ctx context.Context, api API) error { return api.CreateEvent(ctx, event(v.Make.Name, said, at)) })
+	return said, nil
+}
+
+func event(node, text string, at time.Time) *corev1.Event {
+	when := metav1.NewTime(at)
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.made-again.%d", node, at.Unix())},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
+		Type:           corev1.EventTypeWarning, Reason: "NodeMadeAgain", Message: text, FirstTimestamp: when, LastTimestamp: when, Count: 1,
+		Source: corev1.EventSource{Component: "holdfast-agent", Host: node}, ReportingController: "holdfast.io/agent", ReportingInstance: node,
+	}
+}
+
+// KubeletIsWell asks this host's kubelet.
+func KubeletIsWell(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, kubeletHealth, http.NoBody)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	return res.Body.Close() == nil && res.StatusCode == http.StatusOK
+}

@@ -1,0 +1,95 @@
+// Package peers decides who the hosts of a site are to each other: what the API
+// lists, and what it does not list any more of the control planes that the site
+// is made of. Nodes and their labels are objects that a person or a controller
+// may delete; the host behind one runs on, holds virtual IPs and serves the API.
+package peers
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Site is what the site is, whatever the API says.
+type Site struct {
+	// ControlPlanes is the number of control planes that it is made of, 0 where
+	// that is not known.
+	ControlPlanes int
+	// MastersSchedulable is true where control planes are workers too.
+	MastersSchedulable bool
+}
+
+// Merge returns the nodes of a site, ordered by name: those that the API lists,
+// and the control planes that were known and are not listed. Known are the
+// nodes of an earlier Merge.
+//
+// A host becomes a control plane by its label alone, which takes an
+// administrator. It stays one without it, at the address where it was known: a
+// Node that is made anew is the word of a kubelet, and who has no such label has
+// proven nothing. It is one no longer where its kubelet says that it was
+// installed as a worker.
+//
+// A control plane whose Node is gone stays too, until the site has all its
+// control planes without it, or another node has its address.
+func Merge(known, listed []state.Node, site Site) []state.Node {
+	before := map[string]state.Node{}
+	for _, n := range known {
+		before[n.Name] = n
+	}
+	var out []state.Node
+	masters := 0
+	for _, n := range listed {
+		n = one(n, before[n.Name], site)
+		if controlPlane(n) {
+			masters++
+		}
+		out = append(out, n)
+	}
+	if site.ControlPlanes == 0 || masters < site.ControlPlanes {
+		for _, n := range known {
+			if controlPlane(n) && !replaced(n, out) {
+				n.Absent, n.Ready = true, false
+				out = append(out, n)
+			}
+		}
+	}
+	slices.SortStableFunc(out, state.CompareNodes)
+	return out
+}
+
+// one is a listed node with what it has lost.
+func one(n, before state.Node, site Site) state.Node {
+	labelled := controlPlane(n)
+	kept := !labelled && controlPlane(before) && n.Labels[noderole.Claim] != string(state.RoleWorker)
+	if len(n.Addresses) == 0 || kept && len(before.Addresses) > 0 {
+		n.Addresses = before.Addresses // a new Node has none for its first seconds
+	}
+	n.Lost = noderole.Missing(n.Labels, site.MastersSchedulable, labelled || kept)
+	if len(n.Lost) > 0 {
+		n.Labels = maps.Clone(n.Labels)
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		for _, l := range n.Lost {
+			n.Labels[l] = ""
+		}
+	}
+	return n
+}
+
+// replaced is whether a node is listed, or an address of it is another's now.
+func replaced(n state.Node, listed []state.Node) bool {
+	return slices.ContainsFunc(listed, func(o state.Node) bool {
+		return o.Name == n.Name || slices.ContainsFunc(o.Addresses, func(a netip.Addr) bool { return slices.Contains(n.Addresses, a) })
+	})
+}
+
+// controlPlane reads both labels: kubeadm sets one, the specifications' tools
+// select by the other, and a kubelet may set neither.
+func controlPlane(n state.Node) bool {
+	_, master := n.Labels[state.LabelMaster]
+	return master || n.ControlPlane()
+}

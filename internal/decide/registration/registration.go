@@ -1,0 +1,148 @@
+// Package registration decides whether a host makes its own Node again. kubelet
+// registers only when it starts; a Node that is deleted while it runs stays away,
+// and 40 s later its pods are deleted. Made again as it was, with its share of the
+// pod network and what the network's daemon wrote to it, nothing that runs on the
+// host notices.
+package registration
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Input is what the decision rests on.
+type Input struct {
+	Now time.Time
+	// Listed is whether the API has the Node.
+	Listed bool
+	// Known is the Node as it was last, nil where this host never had one.
+	Known *corev1.Node
+	// Kubelet is whether the host's kubelet runs and is well.
+	Kubelet bool
+	// ControlPlane is whether the host is one. Its agent has the administrator's
+	// account, a worker's only kubelet's.
+	ControlPlane bool
+	// Made is when the Node was made again lately, the last one last.
+	Made []time.Time
+}
+
+// Verdict is what to do.
+type Verdict struct {
+	// Make is the Node to make, nil for none.
+	Make *corev1.Node
+	// Lost are labels of it that only an administrator may set.
+	Lost []string
+	// Why says in one line why there is none to make.
+	Why string
+}
+
+// The pauses between two times: the second follows after the first pause, each
+// further one after twice as long.
+const (
+	firstPause = 15 * time.Second
+	lastPause  = 10 * time.Minute
+)
+
+// Decide decides whether the Node is made again.
+func Decide(in Input) Verdict {
+	switch {
+	case in.Listed:
+		return Verdict{Why: "the API has it"}
+	case in.Known == nil:
+		return Verdict{Why: "this host was no node yet"}
+	case !in.Kubelet:
+		return Verdict{Why: "kubelet does not run: it registers when it starts"}
+	case !in.ControlPlane && in.Known.Spec.Unschedulable:
+		return Verdict{Why: "it was cordoned before it was deleted: somebody takes this worker out"}
+	case len(in.Made) > 0 && in.Now.Sub(in.Made[len(in.Made)-1]) < Pause(len(in.Made)):
+		return Verdict{Why: "it is deleted again and again"}
+	}
+	n, lost := again(in.Known, in.ControlPlane)
+	return Verdict{Make: n, Lost: lost}
+}
+
+// Pause is how long to wait after so many times.
+func Pause(times int) time.Duration {
+	return min(firstPause<<min(times-1, 10), lastPause)
+}
+
+// Lately are the times that still count: who was left alone for an hour begins
+// anew.
+func Lately(made []time.Time, now time.Time) []time.Time {
+	if len(made) > 0 && now.Sub(made[len(made)-1]) > time.Hour {
+		return nil
+	}
+	return made
+}
+
+// Kept is of a Node what is needed to make it again.
+func Kept(n *corev1.Node) *corev1.Node {
+	return &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations)},
+		Spec: corev1.NodeSpec{
+			PodCIDR: n.Spec.PodCIDR, PodCIDRs: slices.Clone(n.Spec.PodCIDRs), ProviderID: n.Spec.ProviderID,
+			Unschedulable: n.Spec.Unschedulable, Taints: lasting(n.Spec.Taints),
+		},
+	}
+}
+
+// lasting are the taints that say what a node is. Those of its condition are the
+// controllers' own.
+func lasting(list []corev1.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range list {
+		if !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			t.TimeAdded = nil
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// again is the Node as the account that makes it may make it.
+func again(known *corev1.Node, administrator bool) (n *corev1.Node, lost []string) {
+	n = Kept(known)
+	if administrator {
+		return n, nil
+	}
+	for _, l := range slices.Sorted(maps.Keys(n.Labels)) {
+		if !own(l) {
+			delete(n.Labels, l)
+			lost = append(lost, l)
+		}
+	}
+	return n, lost
+}
+
+// ownLabels are those of Kubernetes' domains that a kubelet may give its own
+// Node, as the admission plug-in NodeRestriction has them, with ownDomains.
+var ownLabels = []string{
+	"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os",
+	"beta.kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/instance-type",
+	"failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+	"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type",
+}
+
+var ownDomains = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
+
+// own is whether a kubelet may set a label.
+func own(label string) bool {
+	domain, _, has := strings.Cut(label, "/")
+	if !has || slices.Contains(ownLabels, label) {
+		return true
+	}
+	for _, d := range ownDomains {
+		if domain == d || strings.HasSuffix(domain, "."+d) {
+			return true
+		}
+	}
+	return !within(domain, "kubernetes.io") && !within(domain, "k8s.io")
+}
+
+func within(domain, of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }

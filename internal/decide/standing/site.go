@@ -1,0 +1,144 @@
+package standing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/noderole"
+)
+
+const pageDeleted = "docs/runbook/deleted-objects.md"
+
+// ofSite compares what carries redundancy with what the site is: people and
+// controllers delete Nodes, labels and objects of hosts that run on.
+func (d describer) ofSite() []Finding {
+	var out []Finding
+	for _, h := range d.Hosts {
+		if d.registered(h) == No {
+			out = append(out, d.withoutNode(h))
+			continue
+		}
+		out = append(out, d.withoutLabels(h)...)
+	}
+	out = append(out, d.withoutHosts()...)
+	for _, h := range d.controlPlanes() {
+		out = append(out, d.withoutPeers(h)...)
+	}
+	return append(out, d.withoutObjects()...)
+}
+
+// registered is whether the API has a host's Node: the API's own word goes
+// before what a host heard of it.
+func (d describer) registered(h Host) Answer {
+	switch {
+	case d.Nodes.Known:
+		return answer(slices.Contains(d.Nodes.Value, h.Name))
+	case h.Registered.Known:
+		return answer(h.Registered.Value)
+	}
+	return Unknown
+}
+
+func (d describer) withoutNode(h Host) Finding {
+	f := Finding{
+		Level: Warning, What: h.Name + " has no Node: somebody deleted it", Page: pageDeleted,
+		Means: "Its kubelet runs on and reports to nobody; its pods are deleted after 40 s. Its agent registers it again within seconds. If that lasts:",
+		Type:  "sudo systemctl restart kubelet", On: h.Name,
+	}
+	if d.there(h) == No && d.offline(h.Name) != nil {
+		f.Means, f.Type, f.On = "It registers again when it is back.", "", ""
+	}
+	return f
+}
+
+// withoutLabels are role labels that a Node lacks.
+func (d describer) withoutLabels(h Host) []Finding {
+	if !h.Labels.Known {
+		return nil
+	}
+	lost := noderole.Missing(h.Labels.Value, d.MastersSchedulable.Known && d.MastersSchedulable.Value, h.ControlPlane)
+	if len(lost) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Level: Warning, What: fmt.Sprintf("node %s lacks %s", h.Name, labels(lost)), Page: pageDeleted,
+		Means: "Whatever selects nodes by it passes this one by. A control plane's agent sets it again within seconds; if that lasts, read its log: journalctl -u holdfast-agent.",
+		Type:  "kubectl label node " + h.Name + " " + strings.Join(lost, "= ") + "=",
+	}}
+}
+
+func labels(list []string) string {
+	if len(list) == 1 {
+		return "the label " + list[0]
+	}
+	return "the labels " + strings.Join(list, " and ")
+}
+
+// withoutHosts are control planes of which not even the names are known.
+func (d describer) withoutHosts() []Finding {
+	known := len(d.controlPlanes())
+	if !d.Nodes.Known || known == 0 || known >= d.size() {
+		return nil
+	}
+	return []Finding{{
+		Level: Warning, What: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")), Page: pageDeleted,
+		Means: "The Nodes of the others were deleted, or never were. A control plane tells more.", Type: "sudo holdfast status", On: oneHost,
+	}}
+}
+
+// withoutPeers are control planes that another one leaves out. What a host said
+// before it was lost is not of now.
+func (d describer) withoutPeers(h Host) []Finding {
+	if !h.Peers.Known || d.there(h) == No {
+		return nil
+	}
+	var out []Finding
+	for _, o := range d.controlPlanes() {
+		vrrp, backend := slices.Contains(h.Peers.Value.VRRP, o.Name), slices.Contains(h.Peers.Value.Backends, o.Name)
+		if o.Name != h.Name && !vrrp {
+			out = append(out, Finding{
+				Level: Warning, What: fmt.Sprintf("%s does not count on %s for the API VIP", h.Name, o.Name), Page: pageDeleted,
+				Means: "The two do not hear each other's VRRP: both may hold it at once.",
+				Type:  "sudo holdfast-agent monitor", On: h.Name,
+			})
+		}
+		if !backend {
+			out = append(out, Finding{
+				Level: Warning, What: fmt.Sprintf("the API's load balancer on %s does not lead to %s", h.Name, o.Name), Page: pageDeleted,
+				Means: "While the other API servers are away it finds none.",
+				Type:  "sudo holdfast-agent monitor", On: h.Name,
+			})
+		}
+	}
+	return out
+}
+
+// maxObjects are as many as one finding names.
+const maxObjects = 4
+
+// withoutObjects are objects of the cluster's own that somebody deleted.
+func (d describer) withoutObjects() []Finding {
+	if !d.Missing.Known || len(d.Missing.Value) == 0 {
+		return nil
+	}
+	var names []string
+	for i, o := range d.Missing.Value {
+		if i == maxObjects {
+			names = append(names, fmt.Sprintf("%d more", len(d.Missing.Value)-i))
+			break
+		}
+		names = append(names, strings.TrimSpace(o.Kind+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")))
+	}
+	o := d.Missing.Value[0]
+	where := ""
+	if o.Namespace != "" {
+		where = "-n " + o.Namespace + " "
+	}
+	return []Finding{{
+		Level: Warning, What: "the API lacks " + strings.Join(names, ", "), Page: pageDeleted,
+		Means: "They belong to the cluster, and somebody deleted them. What can be made again safely is there again within a minute; the page says what to do about the rest.",
+		Type:  "kubectl " + where + "get " + strings.ToLower(cmp.Or(o.Kind, "all")) + " " + o.Name,
+	}}
+}

@@ -1,0 +1,107 @@
+package standing
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+var roles = map[string]string{noderole.ControlPlane: "", noderole.Master: "", noderole.Worker: "", noderole.Claim: "master"}
+
+// whole is a pair of which everything that carries redundancy is told.
+func whole(t *testing.T) Facts {
+	f := recorded(t, "healthy", etcdReport(t, "healthy"))
+	f.MastersSchedulable = Know(true, "the API", now)
+	f.Nodes = Know([]string{"cp-1", "cp-2"}, "the API", now)
+	f.Missing = Know([]Object{}, "the API", now)
+	for i := range f.Hosts {
+		f.Hosts[i].Labels = Know(maps.Clone(roles), "the API", now)
+		f.Hosts[i].Peers = Know(state.PeerReport{VRRP: []string{[]string{"cp-2", "cp-1"}[i]}, Backends: []string{"cp-1", "cp-2"}}, "the API", now)
+	}
+	return f
+}
+
+func TestWhateverSomebodyDeletedOfAPairIsNeverWell(t *testing.T) {
+	if v := Describe(whole(t)); v.Status != explain.Healthy || len(v.Findings) > 0 {
+		t.Fatalf("a whole pair is %s: %+v", v.Status, v.Findings)
+	}
+	for name, c := range map[string]struct {
+		lose func(f *Facts)
+		says string
+	}{
+		"the Node": {func(f *Facts) {
+			f.Nodes.Value = f.Nodes.Value[:1]
+			f.Hosts[1].Kubelet, f.Hosts[1].Labels = Seen[Kubelet]{}, Seen[map[string]string]{}
+		}, "cp-2 has no Node"},
+		"the Node, as a host without an API has it": {func(f *Facts) {
+			f.Nodes = Seen[[]string]{}
+			f.Hosts[1].Registered = Know(false, "cp-1", now)
+		}, "cp-2 has no Node"},
+		"the Node, of which not even the name is known": {func(f *Facts) {
+			f.Nodes.Value, f.Hosts = f.Nodes.Value[:1], f.Hosts[:1]
+			f.Hosts[0].Peers = Seen[state.PeerReport]{}
+		}, "the API lists 1 of 2 control planes"},
+		"all role labels": {func(f *Facts) {
+			f.Hosts[1].Labels.Value = map[string]string{noderole.Claim: "master"}
+		}, "node cp-2 lacks the labels node-role.kubernetes.io/control-plane"},
+		"one role label": {func(f *Facts) {
+			delete(f.Hosts[0].Labels.Value, noderole.Worker)
+		}, "node cp-1 lacks the label node-role.kubernetes.io/worker"},
+		"a peer of the API VIP": {func(f *Facts) { f.Hosts[0].Peers.Value.VRRP = nil }, "cp-1 does not count on cp-2"},
+		"a backend":             {func(f *Facts) { f.Hosts[0].Peers.Value.Backends = []string{"cp-1"} }, "load balancer on cp-1 does not lead to cp-2"},
+		"an object": {func(f *Facts) {
+			f.Missing.Value = []Object{{"ClusterRole", "", "holdfast-hosts"}, {"Secret", "openshift-etcd", "fencing-credentials-cp-1"}}
+		}, "the API lacks ClusterRole holdfast-hosts, Secret openshift-etcd/fencing-credentials-cp-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := whole(t)
+			c.lose(&f)
+			v := Describe(f)
+			if v.Status != explain.Degraded || strings.Contains(v.Summary, "All is well") || v.Status.ExitCode() == 0 {
+				t.Errorf("%s: %s", v.Status, v.Summary)
+			}
+			var said []string
+			for _, f := range v.Findings {
+				said = append(said, f.What)
+				if f.Type == "" || f.Page == "" {
+					t.Errorf("it does not say what to type: %+v", f)
+				}
+			}
+			if !strings.Contains(strings.Join(said, "\n"), c.says) {
+				t.Errorf("%q", said)
+			}
+		})
+	}
+}
+
+func TestADeletedNodeIsSaidAsApproved(t *testing.T) {
+	f := whole(t)
+	f.Nodes.Value = f.Nodes.Value[:1]
+	f.Hosts[1].Kubelet, f.Hosts[1].Labels = Seen[Kubelet]{}, Seen[map[string]string]{}
+	golden.Check(t, "node-deleted.txt", []byte(Text(Describe(f), Style{})))
+}
+
+func TestAControlPlaneThatLostItsLabelsIsStillWhatItIs(t *testing.T) {
+	f := whole(t)
+	f.Hosts[1].Worker = false // its Node has no such label any more
+	v := Describe(f)
+	if v.Hosts[0].Role != v.Hosts[1].Role {
+		t.Errorf("%s beside %s", v.Hosts[0].Role, v.Hosts[1].Role)
+	}
+}
+
+func TestWhatALostHostSaidOfItsPeersIsNotOfNow(t *testing.T) {
+	f := recorded(t, "lost-fenced", etcdReport(t, "lost-fenced"))
+	f.Hosts[1].Kubelet = notReady("gone")
+	f.Hosts[1].Peers = Know(state.PeerReport{}, "the API", now)
+	for _, finding := range Describe(f).Findings {
+		if strings.Contains(finding.What, "cp-2 does not count on") {
+			t.Errorf("%+v", finding)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Names are the names of the objects of a collection, which is a path as
+// /apis/apps/v1/namespaces/x/deployments.
+func (c *Client) Names(ctx context.Context, collection string) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	data, err := c.set.CoreV1().RESTClient().Get().AbsPath(collection).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", collection, err)
+	}
+	var list struct{ Items []metadata }
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("list %s: %w", collection, err)
+	}
+	out := map[string]bool{}
+	for _, o := range list.Items {
+		out[o.Metadata.Name] = true
+	}
+	return out, nil
+}
+
+// CreateObject makes an object, given as JSON, in a collection; that there is one
+// of its name already is no error.
+func (c *Client) CreateObject(ctx context.Context, collection string, object []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := c.set.CoreV1().RESTClient().Post().AbsPath(collection).Param("fieldManager", fieldManager).
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(object).Do(ctx).Error()
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make an object in %s: %w", collection, err)
+	}
+	return nil
+}
