@@ -140,7 +140,9 @@ func cluster(s *site.Site) clusterConfiguration {
 		APIServer:         controlPlane{CertSANs: certSANs(s), ExtraArgs: []arg{readyCheck}},
 		ControllerManager: controlPlane{ExtraArgs: nodeCIDRMasks(s.Config.Networking.ClusterNetwork)},
 		Etcd:              etcd{Local: localEtcd{DataDir: "/var/lib/etcd", ImageTag: payload.ImageTag("etcd")}},
-		DNS:               image{ImageTag: payload.ImageTag("coredns")},
+		// Cluster DNS is Holdfast's own, one on every host: render/clusterdns.
+		// Said here and not by a skipped phase, it holds for kubeadm's upgrades too.
+		DNS: dns{Disabled: true},
 	}
 }
 
