@@ -1,6 +1,6 @@
 // Package clusterdns renders the DNS of a cluster's Services: one CoreDNS on
 // every host, which the pods of that host ask, so that no host's pods depend on
-// another host's life (docs/adr/0025-cluster-dns.md). It is not the name server
+// another host's life (docs/adr/0028-cluster-dns.md). It is not the name server
 // of a host's own names, which is package coredns and needs no cluster.
 package clusterdns
 
