@@ -12,14 +12,13 @@ import (
 // unreachableFor more, 50 s in all, where Kubernetes' own figures come to 350.
 const (
 	leaseDuration = 20 * time.Second
-	nodeGrace     = 20 * time.Second
+	nodeGrace     = 30 * time.Second
 	// statusEvery bounds a sign of life too: kubelet waits as long for the
 	// answer, and gives a connection that hangs up after the second one that
 	// did not come. Changes are reported at once, all else every five minutes.
 	statusEvery    = 5 * time.Second
 	statusReported = 5 * time.Minute
-	// unreachableFor is what routers and the operator have of their own.
-	unreachableFor = 30 * time.Second
+	unreachableFor = 20 * time.Second
 	// notReadyFor is longer: the host is there and says so, its pods mostly
 	// run, and a container runtime that starts anew must not move them.
 	notReadyFor = 2 * time.Minute
