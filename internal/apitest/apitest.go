@@ -42,8 +42,9 @@ type API struct {
 
 // Main runs a package's tests with one API server for all of them, whose
 // access is then in api, and returns the exit code. Where no release was built
-// yet api stays nil, unless HOLDFAST_REQUIRE_TOOLS is 1.
-func Main(m *testing.M, api **API) int {
+// yet api stays nil, unless HOLDFAST_REQUIRE_TOOLS is 1. The controllers are run
+// besides those that every test has.
+func Main(m *testing.M, api **API, controllers ...string) int {
 	paths, err := findAll()
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "NOT TESTED against a real API: %v\n", err)
@@ -59,7 +60,7 @@ func Main(m *testing.M, api **API) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // below the folder for temporary files
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{dir: dir, paths: paths, ended: make(chan exit, len(programs))}
+	s := &server{dir: dir, paths: paths, controllers: controllers, ended: make(chan exit, len(programs))}
 	defer s.wait()
 	defer stop()
 	if err := s.start(ctx); err != nil {

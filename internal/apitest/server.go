@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -37,11 +38,13 @@ type exit struct {
 }
 
 type server struct {
-	dir     string
-	paths   map[string]string
-	config  *rest.Config
-	running int
-	ended   chan exit
+	dir   string
+	paths map[string]string
+	// controllers are run besides those of every test.
+	controllers []string
+	config      *rest.Config
+	running     int
+	ended       chan exit
 }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
@@ -81,7 +84,8 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	s.run(ctx, "kube-controller-manager", "--kubeconfig="+s.file("kubeconfig"), "--leader-elect=false", "--secure-port=0",
-		"--controllers=job-controller,garbage-collector-controller,namespace-controller,validatingadmissionpolicy-status-controller")
+		"--controllers="+strings.Join(append(s.controllers,
+			"job-controller", "garbage-collector-controller", "namespace-controller", "validatingadmissionpolicy-status-controller"), ","))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/render/clusterdns"
 	"github.com/holdfast/holdfast/internal/render/flannel"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	"github.com/holdfast/holdfast/internal/site"
@@ -169,6 +170,11 @@ func Objects(s *site.Site) ([]state.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	dns, err := clusterdns.Manifests(s)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, dns)
 	if s.Config.Networking.NetworkType != config.NetworkTypeNone {
 		network, err := flannel.Manifests(s)
 		if err != nil {

@@ -176,6 +176,8 @@ func TestClusters(t *testing.T) {
 			c.objectsAreThere(s)
 			c.journalsHoldNoSecret()
 			c.podsTalk(s)
+			c.everyHostHasNames(s)
+			c.namesOutliveAHost(s)
 			if s.vips {
 				c.vipMovesWhenItsHolderDies()
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/clusterdns"
 	"github.com/holdfast/holdfast/internal/render/cni"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
@@ -122,15 +123,16 @@ func (r *run) mark(ctx context.Context, reached ...string) error {
 // notScheduled prints why pods have no node.
 const notScheduled = `jsonpath={.items[*].status.conditions[?(@.reason=="Unschedulable")].message}`
 
-// waitNameService waits for CoreDNS, and says why its pods have no node if
+// waitNameService waits for CoreDNS on every host, and says why its pods have no node if
 // that is what it waits for.
 func (r *run) waitNameService(ctx context.Context) error {
 	r.wait("waiting for the cluster's name service")
-	_, err := r.kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
+	_, err := r.kubectl(ctx, "--namespace", clusterdns.Namespace, "rollout", "status", "daemonset/"+clusterdns.Name, "--timeout=60s")
 	if err == nil {
 		return nil
 	}
-	why, askErr := r.kubectl(ctx, "--namespace", "kube-system", "get", "pods", "--selector", "k8s-app=kube-dns", "--output", notScheduled)
+	why, askErr := r.kubectl(ctx, "--namespace", clusterdns.Namespace, "get", "pods",
+		"--selector", clusterdns.Label+"="+clusterdns.ServiceName, "--output", notScheduled)
 	if askErr != nil || len(why) == 0 {
 		return err
 	}

@@ -47,7 +47,7 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	if got, want := ids(one), "power-reboots clock-sync etcd-disk etcd-space certificates swap names"; got != want {
 		t.Errorf("one host: %s", got)
 	}
-	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space certificates versions swap names drain-blocked drain-unprotected failover-capacity"; got != want {
+	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space certificates versions swap names cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
 		t.Errorf("three hosts: %s", got)
 	}
 	if len(Examine(wellTwo())) != len(Checks()) {

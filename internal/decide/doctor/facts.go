@@ -179,6 +179,15 @@ type Cluster struct {
 	Workloads state.Fact[[]Workload]        `json:"workloads"`
 	Metal     state.Fact[[]BareMetalHost]   `json:"bareMetalHosts"`
 	Remedies  state.Fact[[]RemediationRule] `json:"remediations"`
+	// DNS are the Services at which pods ask for names.
+	DNS state.Fact[[]DNSService] `json:"dns,omitzero"`
+}
+
+// DNSService is a Service of the cluster's DNS.
+type DNSService struct {
+	Name string `json:"name"`
+	// SameNode is true where a pod's questions go to its own host first.
+	SameNode bool `json:"sameNode,omitempty"`
 }
 
 // Amount is of processor (thousandths of a core), memory (bytes) and pods.
@@ -214,7 +223,9 @@ type Pod struct {
 	// Stays says what keeps a replacement from any other host, empty for nothing.
 	Stays string `json:"stays,omitempty"`
 	// Alone is true where no two of its kind run on one host.
-	Alone    bool   `json:"alone,omitempty"`
+	Alone bool `json:"alone,omitempty"`
+	// Unready is true where it says that it is not ready to serve.
+	Unready  bool   `json:"unready,omitempty"`
 	Requests Amount `json:"requests"`
 }
 

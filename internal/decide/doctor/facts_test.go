@@ -75,11 +75,20 @@ func wellTwo() Facts {
 		Hosts: []Host{wellHost("cp-1", "cp-2", "1", 0), wellHost("cp-2", "cp-1", "2", 20*time.Second)},
 		Cluster: Cluster{
 			Nodes:     state.Known([]Node{node("cp-1"), node("cp-2")}),
-			Pods:      state.Known([]Pod{pod("web-a", "cp-1"), pod("web-b", "cp-2")}),
+			Pods:      state.Known([]Pod{pod("web-a", "cp-1"), pod("web-b", "cp-2"), nameServer("cp-1"), nameServer("cp-2")}),
+			DNS:       state.Known([]DNSService{{Name: "kube-dns", SameNode: true}}),
 			Budgets:   state.Known([]Budget{budget(2, 1)}),
 			Workloads: state.Known([]Workload{web(2)}),
 			Metal:     state.Known([]BareMetalHost{}), Remedies: state.Known([]RemediationRule{}),
 		},
+	}
+}
+
+// nameServer is the pod of cluster DNS on a host.
+func nameServer(node string) Pod {
+	return Pod{
+		Namespace: "kube-system", Name: "coredns-" + node, Node: node, Fixed: true,
+		Labels: map[string]string{"k8s-app": "kube-dns"}, Requests: Amount{CPU: 100, Memory: 70 << 20, Pods: 1},
 	}
 }
 
@@ -88,7 +97,9 @@ func wellMany(names ...string) Facts {
 	f := wellTwo()
 	f.Topology = Topology{ControlPlanes: len(names)}
 	f.Hosts, f.Cluster.Nodes.Value = nil, nil
+	f.Cluster.Pods.Value = f.Cluster.Pods.Value[:2]
 	for _, name := range names {
+		f.Cluster.Pods.Value = append(f.Cluster.Pods.Value, nameServer(name))
 		h := wellHost(name, "", "1", 0)
 		h.Watchdogs, h.Rings = state.Fact[[]string]{}, state.Fact[[]Ring]{}
 		h.BMCs, h.Devices = state.Fact[[]BMC]{}, state.Fact[[]Device]{}

@@ -106,7 +106,11 @@ func RouterOf(s Snapshot, a Admission) *Router {
 	}
 	r.Gateways = s.Gateways
 	r.LocalFallback = localFallback(ic)
-	r.Rollout = rollout(r, DefaultPlacement(s.Cluster).Single, ic.Spec.Replicas, room(s.Hosts, r))
+	rm := room(s.Hosts, r)
+	if ic.Spec.Replicas == nil {
+		r.Replicas = placeable(r.Replicas, rm)
+	}
+	r.Rollout = rollout(r, DefaultPlacement(s.Cluster).Single, ic.Spec.Replicas, rm)
 	return r
 }
 

@@ -40,6 +40,25 @@ func room(hosts []Host, r *Router) Room {
 	return out
 }
 
+// DefaultHosts is how many hosts take a router whose IngressController names
+// none.
+func DefaultHosts(c Cluster, hosts []Host) int {
+	r := &Router{AvoidRemote: true}
+	place(r, nil, DefaultPlacement(c))
+	return room(hosts, r).Eligible
+}
+
+// placeable is a default number of routers, without those that no host could
+// ever have: two of them want two hosts, and beside control planes that take
+// none there may be one worker. A host that was lost counts, since its router
+// has a place again when it is back. Who asks for a number gets it.
+func placeable(replicas int32, rm Room) int32 {
+	if rm.Eligible == 0 {
+		return replicas // the hosts are still to come
+	}
+	return min(replicas, int32(rm.Eligible)) //nolint:gosec // a number of hosts
+}
+
 func fits(h Host, r *Router) bool {
 	for key, want := range r.NodeSelector {
 		if have, ok := h.Labels[key]; !ok || have != want {

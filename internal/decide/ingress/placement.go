@@ -20,6 +20,8 @@ type Cluster struct {
 	Placement configv1.DefaultPlacement
 	// Domain is the domain of the Ingress object.
 	Domain string
+	// Address is the first ingress VIP, empty where the site has none.
+	Address string
 }
 
 // Placement is where routers run and how many, where an IngressController does

@@ -83,6 +83,37 @@ func TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters(t *testing.T) {
 	}
 }
 
+// A router without a place was Pending for ever beside control planes that take
+// none, and the Deployment never whole (review-lab K2).
+func TestOneWorkerBesideControlPlanesHasOneRouterAndASecondWorkerASecondOne(t *testing.T) {
+	cp1 := kubeadmTaint(host("cp-1", true, state.LabelMaster, state.LabelControlPlane))
+	cp2 := kubeadmTaint(host("cp-2", true, state.LabelMaster, state.LabelControlPlane))
+	w1, w2 := host("w-1", true, state.LabelWorker), host("w-2", true, state.LabelWorker)
+	lost := host("w-2", false, state.LabelWorker)
+	for name, tt := range map[string]struct {
+		hosts  []Host
+		wanted *int32
+		want   int32
+		budget string
+	}{
+		"no worker yet":            {[]Host{cp1, cp2}, nil, 2, "50%"},
+		"one worker":               {[]Host{cp1, cp2, w1}, nil, 1, "50%"},
+		"two workers":              {[]Host{cp1, cp2, w1, w2}, nil, 2, "50%"},
+		"one of two is lost":       {[]Host{cp1, cp2, w1, lost}, nil, 2, "2"},
+		"who asks for two, has to": {[]Host{cp1, cp2, w1}, new(int32(2)), 2, "2"},
+	} {
+		ic := controller("x", func(ic *operatorv1.IngressController) {
+			ic.Spec.Replicas = tt.wanted
+			ic.Spec.EndpointPublishingStrategy = &operatorv1.EndpointPublishingStrategy{Type: hostNet}
+		})
+		s := Snapshot{Controller: ic, Cluster: Cluster{ControlPlane: dual, Infrastructure: ha, Domain: "apps.example"}, Hosts: tt.hosts}
+		r := RouterOf(s, Admit(ic, nil, s.Cluster, nil))
+		if r.Replicas != tt.want || r.Rollout.Budget.String() != tt.budget {
+			t.Errorf("%s: %d routers and a budget of %s, want %d and %s", name, r.Replicas, r.Rollout.Budget.String(), tt.want, tt.budget)
+		}
+	}
+}
+
 func number(n *int32) string {
 	if n == nil {
 		return "no"

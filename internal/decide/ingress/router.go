@@ -48,6 +48,9 @@ type Router struct {
 	// IdleTimeout and HeaderBytes are 0 for the router's own.
 	IdleTimeout time.Duration
 	HeaderBytes int32
+	// Address is what Ingresses and Gateways show as theirs, empty for none. It
+	// is one: routers write no second one.
+	Address string
 	// LocalFallback asks a network that knows it for other hosts' routers.
 	LocalFallback bool
 }
@@ -102,6 +105,9 @@ func newRouter(ic *operatorv1.IngressController, domain string, strategy *operat
 	}
 	if strategy.HostNetwork != nil {
 		r.HTTP, r.HTTPS, r.Stats = strategy.HostNetwork.HTTPPort, strategy.HostNetwork.HTTPSPort, strategy.HostNetwork.StatsPort
+	}
+	if r.HostNetwork() && ic.Name == DefaultName && r.HTTP == HTTPPort && r.HTTPS == HTTPSPort {
+		r.Address = c.Address // it leads to the default routers, at these ports
 	}
 	place(r, ic.Spec.NodePlacement, p)
 	tune(r, &ic.Spec)

@@ -91,6 +91,7 @@ func (c *Cluster) Look(ctx context.Context) (Found, error) {
 	f.Cluster.Workloads = ask(ctx, &f, c.workloads)
 	f.Cluster.Metal = ask(ctx, &f, c.metal)
 	f.Cluster.Remedies = ask(ctx, &f, c.remedies)
+	f.Cluster.DNS = ask(ctx, &f, c.nameServices)
 	return f, nil
 }
 

@@ -32,7 +32,7 @@ func (c *Cluster) pods(ctx context.Context) ([]decide.Pod, error) {
 		}
 		out = append(out, decide.Pod{
 			Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, Labels: p.Labels,
-			Fixed: fixed(p), Stays: stays(p, local), Alone: alone(p), Requests: requests(&p.Spec),
+			Fixed: fixed(p), Stays: stays(p, local), Alone: alone(p), Unready: unready(p), Requests: requests(&p.Spec),
 		})
 	}
 	return out, nil
@@ -208,4 +208,31 @@ func workload(kind string, o client.Object, n int32, t *corev1.PodTemplateSpec) 
 		w.Images = append(w.Images, c.Image)
 	}
 	return w
+}
+
+// unready reports whether a pod says that it is not ready to serve.
+func unready(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status != corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// nameServices are the Services at which pods ask for names.
+func (c *Cluster) nameServices(ctx context.Context) ([]decide.DNSService, error) {
+	var list corev1.ServiceList
+	err := c.reader.List(ctx, &list, client.InNamespace(decide.DNSNamespace), client.MatchingLabels{decide.DNSLabel: decide.DNSValue})
+	if err != nil {
+		return nil, fmt.Errorf("list Services: %w", err)
+	}
+	out := []decide.DNSService{}
+	for i := range list.Items {
+		spread := list.Items[i].Spec.TrafficDistribution
+		out = append(out, decide.DNSService{
+			Name: list.Items[i].Name, SameNode: spread != nil && *spread == corev1.ServiceTrafficDistributionPreferSameNode,
+		})
+	}
+	return out, nil
 }

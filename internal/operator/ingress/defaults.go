@@ -22,7 +22,7 @@ func (r *Reconciler) settle(ctx context.Context, g *gathered) (bool, error) {
 	if g.controller != nil || g.cluster.ControlPlane == configv1.ExternalTopologyMode || g.cluster.Domain == "" {
 		return false, nil
 	}
-	o := &unstructured.Unstructured{Object: render.DefaultController(g.cluster)}
+	o := &unstructured.Unstructured{Object: render.DefaultController(g.cluster, decide.DefaultHosts(g.cluster, g.hosts))}
 	if err := r.Client.Create(ctx, o); err != nil {
 		return true, fmt.Errorf("create the default IngressController: %w", err)
 	}

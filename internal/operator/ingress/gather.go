@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/decide/vips"
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
@@ -128,6 +129,10 @@ func (r *Reconciler) gatherCluster(ctx context.Context, g *gathered) error {
 	g.cluster = decide.Cluster{
 		ControlPlane: infra.Status.ControlPlaneTopology, Infrastructure: infra.Status.InfrastructureTopology,
 		Placement: g.config.Status.DefaultPlacement, Domain: g.config.Spec.Domain,
+	}
+	// The status, not the wish: hosts hold these.
+	if held := vips.SnapshotOf(&infra, nil, nil).Status.Ingress; len(held) > 0 {
+		g.cluster.Address = held[0]
 	}
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes); err != nil {

@@ -10,9 +10,11 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -404,5 +406,26 @@ func TestWarningsOfNothingKnownAreNone(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(events.reasons())); !slices.Contains(got, "Certificates") {
 		t.Errorf("no word of a new certificate: %q", got)
+	}
+}
+
+// TestRoutersShowTheIngressVIPAlsoAfterItHasChanged: 'holdfast vip' changes
+// what the status of the Infrastructure object says that hosts hold.
+func TestRoutersShowTheIngressVIPAlsoAfterItHasChanged(t *testing.T) {
+	c := newCluster(t)
+	infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
+	held := func(vip string) {
+		patch := fmt.Sprintf(`{"status":{"platformStatus":{"baremetal":{"ingressIPs":[%q,"fd98::6"]}}}}`, vip)
+		c.must(c.admin.Status().Patch(t.Context(), infra, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	for _, vip := range []string{"10.98.0.6", "10.98.0.60", "10.98.0.6"} {
+		held(vip)
+		c.settle()
+		var d appsv1.Deployment
+		c.get(decide.OperandNamespace, decide.RouterName(decide.DefaultName), &d)
+		args := d.Spec.Template.Spec.Containers[0].Args
+		if !slices.Contains(args, "--providers.kubernetesingress.ingressendpoint.ip="+vip) || !slices.Contains(args, "--providers.kubernetesgateway.statusaddress.ip="+vip) {
+			t.Errorf("%s: %q", vip, args)
+		}
 	}
 }

@@ -46,9 +46,10 @@ func Manifests(s *site.Site) (state.File, error) {
 		return state.File{}, err
 	}
 	var out bytes.Buffer
-	for _, object := range []any{
+	objects := []any{
 		namespaceObject(), serviceAccount(), clusterRole(), clusterRoleBinding(), configMap(conf), daemonSet(s),
-	} {
+	}
+	for _, object := range append(objects, warning()...) {
 		data, err := document.Marshal(object)
 		if err != nil {
 			return state.File{}, fmt.Errorf("render flannel: %w", err)

@@ -137,10 +137,12 @@ func cluster(s *site.Site) clusterConfiguration {
 			PodSubnet:     joinCIDRs(s.Config.Networking.ClusterNetwork),
 			ServiceSubnet: strings.Join(s.Config.Networking.ServiceNetwork, ","),
 		},
-		APIServer:         controlPlane{CertSANs: certSANs(s), ExtraArgs: []arg{readyCheck}},
-		ControllerManager: controlPlane{ExtraArgs: nodeCIDRMasks(s.Config.Networking.ClusterNetwork)},
+		APIServer:         controlPlane{CertSANs: certSANs(s), ExtraArgs: append([]arg{readyCheck}, lostAfter()...)},
+		ControllerManager: controlPlane{ExtraArgs: append(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), monitorGrace())},
 		Etcd:              etcd{Local: localEtcd{DataDir: "/var/lib/etcd", ImageTag: payload.ImageTag("etcd")}},
-		DNS:               image{ImageTag: payload.ImageTag("coredns")},
+		// Cluster DNS is Holdfast's own, one on every host: render/clusterdns.
+		// Said here and not by a skipped phase, it holds for kubeadm's upgrades too.
+		DNS: dns{Disabled: true},
 	}
 }
 
@@ -191,11 +193,21 @@ var evictionHard = map[string]string{
 	"imagefs.inodesFree": "5%",
 }
 
+// imageGCOff has kubelet remove images that no container uses only where
+// evictionHard asks for room, and then before any pod. Its own threshold is a
+// share too: with 39 of 252 GB free it removed nearly all of them, and at a site
+// without a registry nobody brings them back.
+const imageGCOff int32 = 100
+
 func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
 	c := kubelet.KubeletConfiguration{
-		TypeMeta:     metav1.TypeMeta{APIVersion: kubelet.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
-		CgroupDriver: "cgroupfs",
-		FailSwapOn:   new(false),
+		NodeLeaseDurationSeconds:    int32(leaseDuration.Seconds()),
+		NodeStatusUpdateFrequency:   metav1.Duration{Duration: statusEvery},
+		NodeStatusReportFrequency:   metav1.Duration{Duration: statusReported},
+		ImageGCHighThresholdPercent: new(imageGCOff),
+		TypeMeta:                    metav1.TypeMeta{APIVersion: kubelet.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
+		CgroupDriver:                "cgroupfs",
+		FailSwapOn:                  new(false),
 		CrashLoopBackOff: kubelet.CrashLoopBackOffConfig{
 			MaxContainerRestartPeriod: &metav1.Duration{Duration: maxRestartPeriod},
 		},
@@ -217,6 +229,10 @@ func kubeProxyConfiguration() kubeproxy.KubeProxyConfiguration {
 	return kubeproxy.KubeProxyConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: kubeproxy.SchemeGroupVersion.String(), Kind: "KubeProxyConfiguration"},
 		Mode:     "nftables",
+		// All addresses of a host, virtual ones too: those are what survives. The
+		// mode's default is the node's own. Networks instead would be looked up
+		// once an hour, while a virtual address moves within seconds.
+		NodePortAddresses: []string{"0.0.0.0/0", "::/0"},
 		// Zero leaves the host's own limits alone; in a container they belong
 		// to the machine around it and cannot be written.
 		Conntrack: kubeproxy.KubeProxyConntrackConfiguration{

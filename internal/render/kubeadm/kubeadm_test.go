@@ -2,8 +2,11 @@ package kubeadm_test
 
 import (
 	"net/netip"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
@@ -75,5 +78,74 @@ func TestJoinMatchesTheApprovedFile(t *testing.T) {
 			}
 			golden.Check(t, name, []byte(strings.ReplaceAll(string(got), hash, "sha256:CA")))
 		})
+	}
+}
+
+// value finds an argument or a field in what Init renders.
+func value(t *testing.T, name string) string {
+	t.Helper()
+	got, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), host(false, "10.98.0.11", "fd98::11"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{`- name: ` + name + `\n\s+value: "?([^"\n]+)`, name + `: (.+)`} {
+		if m := regexp.MustCompile(pattern).FindStringSubmatch(string(got)); m != nil {
+			return m[1]
+		}
+	}
+	t.Fatalf("there is no %s in\n%s", name, got)
+	return ""
+}
+
+func number(t *testing.T, name string) time.Duration {
+	t.Helper()
+	n, err := strconv.Atoi(value(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(n) * time.Second
+}
+
+// A lost worker's pods were made anew after 350 s (review-lab K1).
+func TestALostWorkersPodsAreMadeAnewWithinAMinuteAndAShortSilenceMovesNone(t *testing.T) {
+	grace, err := time.ParseDuration(value(t, "node-monitor-grace-period"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unreachable, notReady := number(t, "default-unreachable-toleration-seconds"), number(t, "default-not-ready-toleration-seconds")
+	renewed := number(t, "nodeLeaseDurationSeconds") / 4
+	if all := grace + unreachable; all > time.Minute {
+		t.Errorf("pods move after %s", all)
+	}
+	// A controller manager that cannot write for 10 s ends, and begins to count anew.
+	if longest := 10*time.Second + 2*renewed; longest >= grace {
+		t.Errorf("a take-over of 10 s and a lease renewed every %s take a healthy host out of its Services: it has %s", renewed, grace)
+	}
+	status, err := time.ParseDuration(value(t, "nodeStatusUpdateFrequency"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if longest := 2*status + 2*renewed; longest >= grace {
+		t.Errorf("kubelet leaves a connection that hangs after %s: its host has %s", longest, grace)
+	}
+	if notReady <= unreachable {
+		t.Errorf("a host that says that it is not ready is left after %s, one that says nothing after %s", notReady, unreachable)
+	}
+}
+
+// With 39 of 252 GB free nearly all imported images went (review-lab K5).
+func TestImagesGoOnlyForAnAmountOfRoomAndNeverForAShare(t *testing.T) {
+	if got := value(t, "imageGCHighThresholdPercent"); got != "100" {
+		t.Errorf("images go at %s %%", got)
+	}
+}
+
+// Node ports answered at no virtual address (review-lab K6). Only networks of
+// all addresses are followed at once when one moves: the others are looked up
+// when rules are written as a whole, once an hour.
+func TestNodePortsAnswerAtEveryAddressOfAHostAlsoAtOneThatMoves(t *testing.T) {
+	got, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), host(false, "10.98.0.11", "fd98::11"), false)
+	if err != nil || !strings.Contains(string(got), "nodePortAddresses:\n- 0.0.0.0/0\n- ::/0\n") {
+		t.Errorf("%v in\n%s", err, got)
 	}
 }

@@ -38,7 +38,7 @@ type clusterConfiguration struct {
 	ControllerManager    controlPlane `json:"controllerManager"`
 	Scheduler            controlPlane `json:"scheduler"`
 	Etcd                 etcd         `json:"etcd"`
-	DNS                  image        `json:"dns"`
+	DNS                  dns          `json:"dns"`
 }
 
 type bootstrapToken struct {
@@ -108,6 +108,6 @@ type localEtcd struct {
 	ExtraArgs []arg  `json:"extraArgs,omitempty"`
 }
 
-type image struct {
-	ImageTag string `json:"imageTag"`
+type dns struct {
+	Disabled bool `json:"disabled"`
 }

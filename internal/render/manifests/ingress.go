@@ -3,6 +3,8 @@ package manifests
 import (
 	"fmt"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/render/operator"
@@ -16,7 +18,7 @@ func operators(c *config.InstallConfig, t topology.Topology) []object {
 	out := []object{{file: "50-ingresscontroller-default", whole: true, value: router.DefaultController(decide.Cluster{
 		ControlPlane: t.ControlPlaneTopology, Infrastructure: t.InfrastructureTopology,
 		Placement: t.DefaultPlacement, Domain: ingress(c, t).Spec.Domain,
-	})}}
+	}, routerHosts(t))}}
 	for i, o := range router.Access(router.Traefik{}) {
 		out = append(out, object{file: fmt.Sprintf("40-router-%d", i), value: o})
 	}
@@ -24,4 +26,12 @@ func operators(c *config.InstallConfig, t topology.Topology) []object {
 		out = append(out, object{file: "40-operator-" + o.File, value: o.Value})
 	}
 	return out
+}
+
+// routerHosts is how many hosts routers may run on by default.
+func routerHosts(t topology.Topology) int {
+	if t.DefaultPlacement == configv1.DefaultPlacementControlPlane || t.MastersSchedulable {
+		return t.ControlPlanes
+	}
+	return t.Workers
 }

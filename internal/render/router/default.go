@@ -10,8 +10,9 @@ import (
 
 // DefaultController is the IngressController that every cluster has. It says
 // how many routers there are and where, although the defaults are the same:
-// a person finds it where they would change it.
-func DefaultController(c ingress.Cluster) map[string]any {
+// a person finds it where they would change it. A router that none of that
+// many hosts could have is not asked for; hosts is 0 where they are not known.
+func DefaultController(c ingress.Cluster, hosts int) map[string]any {
 	p := ingress.DefaultPlacement(c)
 	labels := map[string]any{}
 	for key, value := range maps.All(p.NodeSelector) {
@@ -25,9 +26,13 @@ func DefaultController(c ingress.Cluster) map[string]any {
 		}
 		placement["tolerations"] = list
 	}
+	replicas := int64(p.Replicas)
+	if hosts > 0 {
+		replicas = min(replicas, int64(hosts))
+	}
 	return map[string]any{
 		"apiVersion": operatorv1.GroupVersion.String(), "kind": "IngressController",
 		"metadata": map[string]any{"namespace": ingress.Namespace, "name": ingress.DefaultName},
-		"spec":     map[string]any{"replicas": int64(p.Replicas), "nodePlacement": placement},
+		"spec":     map[string]any{"replicas": replicas, "nodePlacement": placement},
 	}
 }

@@ -142,8 +142,8 @@ var (
 	write = []string{"update", "patch"}
 )
 
-// Rules are what Traefik's two providers read, and the statuses of Gateways
-// that it writes. Secrets are the certificates that Ingresses and Gateways
+// Rules are what Traefik's two providers read, and the statuses of Ingresses
+// and Gateways that they write. Secrets are the certificates that Ingresses and Gateways
 // name, of which any may be one.
 func (Traefik) Rules() []rbacv1.PolicyRule {
 	const gateway = "gateway.networking.k8s.io"
@@ -156,6 +156,7 @@ func (Traefik) Rules() []rbacv1.PolicyRule {
 			Resources: []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants"},
 			Verbs:     read,
 		},
+		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses/status"}, Verbs: write},
 		{
 			APIGroups: []string{gateway},
 			Resources: []string{

@@ -9,6 +9,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
@@ -213,5 +214,48 @@ func TestASelectorOfNoNamespaceServesNoneOfThem(t *testing.T) {
 	r := of(cluster, operatorv1.IngressControllerSpec{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}})
 	if args := Arguments(r); !slices.Contains(args, "--providers.kubernetesingress.namespaces=openshift-ingress") {
 		t.Errorf("%q", args)
+	}
+}
+
+// Whoever makes DNS records or waits for an address reads it there, and there
+// was none (review-lab K4).
+func TestIngressesAndGatewaysShowTheAddressThatLeadsToTheirRouters(t *testing.T) {
+	site := cluster
+	site.Address = "10.98.0.6"
+	shown := func(c ingress.Cluster, name string, s *operatorv1.EndpointPublishingStrategy) string {
+		ic := &operatorv1.IngressController{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: operatorv1.IngressControllerSpec{EndpointPublishingStrategy: s}}
+		r := ingress.RouterOf(ingress.Snapshot{Controller: ic, Cluster: c, Gateways: true}, ingress.Admit(ic, nil, c, nil))
+		var out []string
+		for _, arg := range Arguments(r) {
+			if strings.Contains(arg, "ingressendpoint") || strings.Contains(arg, "statusaddress") {
+				out = append(out, strings.TrimPrefix(arg, "--providers.kubernetes"))
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	other := &operatorv1.EndpointPublishingStrategy{
+		Type: operatorv1.HostNetworkStrategyType, HostNetwork: &operatorv1.HostNetworkStrategy{HTTPPort: 9080, HTTPSPort: 9453, StatsPort: 9936},
+	}
+	for _, tt := range []struct{ name, got, want string }{
+		{"the default routers", shown(site, "default", nil), "ingress.ingressendpoint.ip=10.98.0.6 gateway.statusaddress.ip=10.98.0.6"},
+		{"a site without VIPs", shown(cluster, "default", nil), ""},
+		{"routers to which the VIP does not lead", shown(site, "inner", nil), ""},
+		{"ports that are not those of the VIP", shown(site, "default", other), ""},
+		{"node ports", shown(site, "default", strategy(operatorv1.NodePortServiceStrategyType)), ""},
+		{
+			"a load balancer", shown(site, "inner", strategy(operatorv1.LoadBalancerServiceStrategyType)),
+			"ingress.ingressendpoint.publishedservice=openshift-ingress/router-inner " +
+				"gateway.statusaddress.service.namespace=openshift-ingress gateway.statusaddress.service.name=router-inner",
+		},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, tt.got, tt.want)
+		}
+	}
+	mayWrite := slices.ContainsFunc(Traefik{}.Rules(), func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Resources, "ingresses/status") && slices.Contains(r.Verbs, "update")
+	})
+	if !mayWrite {
+		t.Error("routers may not write the status of Ingresses")
 	}
 }

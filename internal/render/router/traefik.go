@@ -138,6 +138,7 @@ func providers(r *ingress.Router) []string {
 	if r.Gateways {
 		out = append(out, gateways+"=true", gateways+".labelselector="+ingress.LabelOwner+"="+r.Name)
 	}
+	out = append(out, addresses(r, ingresses, gateways)...)
 	if r.RouteSelector != nil {
 		out = append(out, ingresses+".labelselector="+metav1.FormatLabelSelector(r.RouteSelector))
 	}
@@ -146,6 +147,26 @@ func providers(r *ingress.Router) []string {
 		out = append(out, ingresses+".namespaces="+list)
 		if r.Gateways {
 			out = append(out, gateways+".namespaces="+list)
+		}
+	}
+	return out
+}
+
+// addresses are what the status of Ingresses and Gateways says: a virtual IP
+// that leads to these routers, or what a load balancer gave their Service.
+func addresses(r *ingress.Router, ingresses, gateways string) []string {
+	var out []string
+	switch {
+	case r.Address != "":
+		out = append(out, ingresses+".ingressendpoint.ip="+r.Address)
+		if r.Gateways {
+			out = append(out, gateways+".statusaddress.ip="+r.Address)
+		}
+	case r.Strategy.Type == operatorv1.LoadBalancerServiceStrategyType:
+		service := ingress.RouterName(r.Name)
+		out = append(out, ingresses+".ingressendpoint.publishedservice="+ingress.OperandNamespace+"/"+service)
+		if r.Gateways {
+			out = append(out, gateways+".statusaddress.service.namespace="+ingress.OperandNamespace, gateways+".statusaddress.service.name="+service)
 		}
 	}
 	return out

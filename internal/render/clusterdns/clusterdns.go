@@ -1,0 +1,165 @@
+// Package clusterdns renders the DNS of a cluster's Services: one CoreDNS on
+// every host, which the pods of that host ask, so that no host's pods depend on
+// another host's life (docs/adr/0028-cluster-dns.md). It is not the name server
+// of a host's own names, which is package coredns and needs no cluster.
+package clusterdns
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/render/document"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Names of the objects. They are upstream's: people and tools look for them.
+const (
+	Namespace = "kube-system"
+	// Name is that of the DaemonSet, its account and its configuration.
+	Name = "coredns"
+	// ServiceName is the Service that resolv.conf of every pod names.
+	ServiceName = "kube-dns"
+	// Label and its value ServiceName are on the pods.
+	Label = "k8s-app"
+)
+
+// roleName is upstream's name of what CoreDNS may read.
+const roleName = "system:coredns"
+
+// Path is the file of the manifests.
+const Path = "network/cluster-dns.yaml"
+
+// Manifests renders everything cluster DNS needs, as one file.
+func Manifests(s *site.Site) (state.File, error) {
+	address, err := Address(s.Config.Networking.ServiceNetwork)
+	if err != nil {
+		return state.File{}, fmt.Errorf("render cluster DNS: %w", err)
+	}
+	var out bytes.Buffer
+	for _, object := range []any{
+		account(), clusterRole(), clusterRoleBinding(), configMap(), service(address), daemonSet(),
+	} {
+		data, err := document.Marshal(object)
+		if err != nil {
+			return state.File{}, fmt.Errorf("render cluster DNS: %w", err)
+		}
+		out.WriteString("---\n")
+		out.Write(data)
+	}
+	return state.File{Path: Path, Data: out.Bytes()}, nil
+}
+
+// Address is the tenth address of the first Service network. kubeadm tells
+// every kubelet this one, and kubelets tell their pods.
+func Address(serviceNetworks []string) (netip.Addr, error) {
+	if len(serviceNetworks) == 0 {
+		return netip.Addr{}, errors.New("no Service network")
+	}
+	network, err := netip.ParsePrefix(serviceNetworks[0])
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	a := network.Masked().Addr()
+	for range 10 {
+		a = a.Next()
+	}
+	if !network.Contains(a) {
+		return netip.Addr{}, fmt.Errorf("%s has no tenth address", network)
+	}
+	return a, nil
+}
+
+func labels() map[string]string { return map[string]string{Label: ServiceName} }
+
+func meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: labels()}
+}
+
+func account() corev1.ServiceAccount {
+	return corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(Name)}
+}
+
+func clusterRole() rbacv1.ClusterRole {
+	read := []string{"list", "watch"}
+	return rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: roleName},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"endpoints", "services", "pods", "namespaces"}, Verbs: read},
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: read},
+		},
+	}
+}
+
+func clusterRoleBinding() rbacv1.ClusterRoleBinding {
+	return rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: roleName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleName},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: Name}},
+	}
+}
+
+// corefile is upstream's but for one line: the host's own name server comes
+// first in resolv.conf, and it alone knows api-int and the nodes, so others are
+// asked only while it is away. Upstream would ask any of them.
+const corefile = `.:53 {
+    errors
+    health {
+        lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+        ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+        policy sequential
+        max_concurrent 1000
+    }
+    cache 30 {
+        disable success cluster.local
+        disable denial cluster.local
+    }
+    loop
+    reload
+    loadbalance
+}
+`
+
+func configMap() corev1.ConfigMap {
+	return corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta(Name),
+		Data: map[string]string{"Corefile": corefile},
+	}
+}
+
+// service sends a query to the CoreDNS of the host that asks. While that one is
+// not ready it goes to the others: internalTrafficPolicy Local would drop it.
+func service(address netip.Addr) corev1.Service {
+	m := meta(ServiceName)
+	m.Labels["kubernetes.io/cluster-service"], m.Labels["kubernetes.io/name"] = "true", "CoreDNS"
+	m.Annotations = map[string]string{"prometheus.io/port": "9153", "prometheus.io/scrape": "true"}
+	return corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: m,
+		Spec: corev1.ServiceSpec{
+			ClusterIP: address.String(), Selector: labels(),
+			TrafficDistribution: new(corev1.ServiceTrafficDistributionPreferSameNode),
+			Ports: []corev1.ServicePort{
+				{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(53)},
+				{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(53)},
+				{Name: "metrics", Port: 9153, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(9153)},
+			},
+		},
+	}
+}

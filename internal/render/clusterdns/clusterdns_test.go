@@ -1,0 +1,102 @@
+package clusterdns_test
+
+import (
+	"bytes"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/render/clusterdns"
+	"github.com/holdfast/holdfast/internal/sitetest"
+)
+
+func TestManifestsMatchTheApprovedFile(t *testing.T) {
+	for name, config := range map[string]string{
+		"one-none.yaml": sitetest.OneNone, "two-dual.yaml": sitetest.TwoDual, "three-v6.yaml": sitetest.ThreeV6,
+	} {
+		t.Run(name, func(t *testing.T) { golden.Check(t, name, manifests(t, config)) })
+	}
+}
+
+func manifests(t *testing.T, config string) []byte {
+	t.Helper()
+	file, err := clusterdns.Manifests(sitetest.New(t, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Data
+}
+
+// one finds the object of a kind.
+func one[T any](t *testing.T, config, kind string) T {
+	t.Helper()
+	var out T
+	for doc := range bytes.SplitSeq(manifests(t, config), []byte("---\n")) {
+		if !bytes.Contains(doc, []byte("\nkind: "+kind+"\n")) {
+			continue
+		}
+		if err := yaml.UnmarshalStrict(doc, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	t.Fatalf("there is no %s", kind)
+	return out
+}
+
+// Both of kubeadm's two pods stood on one host, and its loss took names from
+// every pod (review-lab K1).
+func TestEveryHostHasADNSOfItsOwnWhateverItsTaints(t *testing.T) {
+	spec := one[appsv1.DaemonSet](t, sitetest.TwoDual, "DaemonSet").Spec.Template.Spec
+	if len(spec.Tolerations) != 1 || spec.Tolerations[0].Operator != corev1.TolerationOpExists || spec.Tolerations[0].Key != "" || spec.Tolerations[0].Effect != "" {
+		t.Errorf("it tolerates %v", spec.Tolerations)
+	}
+	if spec.Affinity != nil || len(spec.NodeSelector) != 1 || spec.NodeSelector[corev1.LabelOSStable] != "linux" {
+		t.Errorf("it keeps to some hosts: %v %v", spec.NodeSelector, spec.Affinity)
+	}
+	if spec.HostNetwork {
+		t.Error("port 53 of the host is its own name server's")
+	}
+}
+
+func TestAPodAsksTheDNSOfItsOwnHostAndAnotherOneWhileThatIsAway(t *testing.T) {
+	spec := one[corev1.Service](t, sitetest.TwoDual, "Service").Spec
+	if spec.TrafficDistribution == nil || *spec.TrafficDistribution != corev1.ServiceTrafficDistributionPreferSameNode {
+		t.Errorf("trafficDistribution is %v", spec.TrafficDistribution)
+	}
+	if spec.InternalTrafficPolicy != nil {
+		t.Errorf("internalTrafficPolicy %s would drop queries while the host's own one restarts", *spec.InternalTrafficPolicy)
+	}
+	pods := one[appsv1.DaemonSet](t, sitetest.TwoDual, "DaemonSet").Spec.Template.Labels
+	for key, value := range spec.Selector {
+		if pods[key] != value {
+			t.Errorf("pods have no label %s=%s", key, value)
+		}
+	}
+}
+
+func TestAChangeOfTheDNSLeavesNoHostWithoutOneAndWaitsForNoLostHost(t *testing.T) {
+	update := one[appsv1.DaemonSet](t, sitetest.TwoDual, "DaemonSet").Spec.UpdateStrategy.RollingUpdate
+	if update.MaxUnavailable.IntValue() != 0 || update.MaxSurge.String() != "100%" {
+		t.Errorf("maxUnavailable %s, maxSurge %s", update.MaxUnavailable, update.MaxSurge)
+	}
+}
+
+func TestTheAddressIsTheOneThatKubeadmTellsKubelets(t *testing.T) {
+	for network, want := range map[string]string{
+		"10.96.0.0/12": "10.96.0.10", "172.30.0.0/16": "172.30.0.10", "10.96.0.192/26": "10.96.0.202", "fd96::/112": "fd96::a",
+	} {
+		got, err := clusterdns.Address([]string{network, "fd00::/112"})
+		if err != nil || got.String() != want {
+			t.Errorf("%s: %v %v, want %s", network, got, err, want)
+		}
+	}
+	for _, bad := range [][]string{nil, {"no"}, {"10.0.0.0/29"}} {
+		if got, err := clusterdns.Address(bad); err == nil {
+			t.Errorf("%v: %v", bad, got)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package clusterdns
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/payload"
+)
+
+// daemonSet is one CoreDNS on every host, whatever taints it has: whoever keeps
+// workloads off a host still runs pods there that ask for names.
+func daemonSet() appsv1.DaemonSet {
+	return appsv1.DaemonSet{
+		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"}, ObjectMeta: meta(Name),
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels()},
+			// The new one is ready before the old one leaves, on each host for
+			// itself: a host that is away holds none of the others up, and a
+			// version that never gets ready replaces nothing.
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+				Type: appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{
+					MaxSurge: new(intstr.FromString("100%")), MaxUnavailable: new(intstr.FromInt32(0)),
+				},
+			},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels()}, Spec: pod()},
+		},
+	}
+}
+
+func pod() corev1.PodSpec {
+	return corev1.PodSpec{
+		ServiceAccountName: Name, PriorityClassName: "system-node-critical",
+		Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
+		// Other names are the host's own name server's.
+		DNSPolicy:  corev1.DNSDefault,
+		Containers: []corev1.Container{server()},
+		Volumes: []corev1.Volume{{Name: "config-volume", VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: Name},
+				Items:                []corev1.KeyToPath{{Key: "Corefile", Path: "Corefile"}},
+			},
+		}}},
+	}
+}
+
+func server() corev1.Container {
+	want, most := make(corev1.ResourceList), make(corev1.ResourceList)
+	want[corev1.ResourceCPU], want[corev1.ResourceMemory] = resource.MustParse("100m"), resource.MustParse("70Mi")
+	most[corev1.ResourceMemory] = resource.MustParse("170Mi")
+	return corev1.Container{
+		Name: Name, Image: payload.Image("coredns"), ImagePullPolicy: corev1.PullNever,
+		Args:      []string{"-conf", "/etc/coredns/Corefile"},
+		Resources: corev1.ResourceRequirements{Requests: want, Limits: most},
+		Ports: []corev1.ContainerPort{
+			{Name: "dns", ContainerPort: 53, Protocol: corev1.ProtocolUDP},
+			{Name: "dns-tcp", ContainerPort: 53, Protocol: corev1.ProtocolTCP},
+			{Name: "metrics", ContainerPort: 9153, Protocol: corev1.ProtocolTCP},
+		},
+		// It has a minute for its start. Then five misses of 5 s are a hang.
+		LivenessProbe: probe("/health", 8080, corev1.Probe{InitialDelaySeconds: 60, PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 5}),
+		// Every second: until it is ready again the pods of its host ask
+		// elsewhere, and a hung one is passed over after five of them.
+		ReadinessProbe: probe("/ready", 8181, corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 5}),
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+			Capabilities: &corev1.Capabilities{
+				Add: []corev1.Capability{"NET_BIND_SERVICE"}, Drop: []corev1.Capability{"ALL"},
+			},
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: "config-volume", MountPath: "/etc/coredns", ReadOnly: true}},
+	}
+}
+
+func probe(path string, port int32, p corev1.Probe) *corev1.Probe {
+	p.HTTPGet = &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(port)}
+	return &p
+}

@@ -1,0 +1,135 @@
+package lab_test
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pods are pods as far as these tests look at them.
+type pods struct{ Items []pod }
+
+type pod struct {
+	Metadata struct{ Namespace, Name string }
+	Spec     struct{ NodeName string }
+}
+
+// everyHostHasNames wants a name server on each host, and no pod without a
+// place.
+func (c cluster) everyHostHasNames(s shape) {
+	c.Helper()
+	var servers pods
+	c.getJSON(&servers, "--namespace=kube-system", "get", "pods", "--selector=k8s-app=kube-dns")
+	on := map[string]bool{}
+	for _, p := range servers.Items {
+		on[p.Spec.NodeName] = true
+	}
+	if len(on) != s.nodes || len(servers.Items) != s.nodes {
+		c.Errorf("%d name servers on %d of %d hosts", len(servers.Items), len(on), s.nodes)
+	}
+	c.eventually(2*time.Minute, "every pod has a place", func() error {
+		var all pods
+		c.getJSON(&all, "get", "pods", "--all-namespaces", "--field-selector=status.phase=Pending")
+		if len(all.Items) > 0 {
+			return fmt.Errorf("%s/%s is Pending", all.Items[0].Metadata.Namespace, all.Items[0].Metadata.Name)
+		}
+		return nil
+	})
+}
+
+// longestWithoutName is for how long a pod may be without an answer, with what
+// one question and the pause after it take.
+const longestWithoutName = 2*time.Second + 500*time.Millisecond
+
+// asks is how many questions each pod asks while a host is away: a minute's.
+const asks = 200
+
+// namesOutliveAHost cuts the power of a worker, or of a control plane where
+// there is none, while a pod on each host asks for a name.
+func (c cluster) namesOutliveAHost(s shape) {
+	c.Helper()
+	if s.nodes == 1 {
+		return
+	}
+	manifest, err := filepath.Abs("testdata/ask.yaml")
+	if err != nil {
+		c.Fatal(err)
+	}
+	if _, err := c.kubectl("apply", "--server-side", "-f", manifest); err != nil {
+		c.Fatal(err)
+	}
+	if _, err := c.kubectl("rollout", "status", "daemonset/asker", "--timeout=120s"); err != nil {
+		c.Fatal(err)
+	}
+	var askers pods
+	c.getJSON(&askers, "get", "pods", "--selector=app=asker")
+	hosts := askers.Items
+	slices.SortFunc(hosts, func(a, b pod) int { return cmp.Compare(a.Spec.NodeName, b.Spec.NodeName) })
+	lost := hosts[len(hosts)-1].Spec.NodeName // worker-... comes after cp-...
+	cut := time.Now()
+	c.must("lab", "fault", "power-cut", lost, "--name", c.name)
+	for _, p := range hosts[:len(hosts)-1] {
+		c.eventually(4*time.Minute, "the pod on "+p.Spec.NodeName+" goes on asking", func() error {
+			out, err := c.kubectl("logs", p.Metadata.Name, "--timestamps", "--since-time="+cut.UTC().Format(time.RFC3339))
+			if err != nil {
+				return err
+			}
+			n, longest, err := answers(out)
+			if err != nil {
+				return err
+			}
+			if n < asks {
+				return fmt.Errorf("%d questions of %d", n, asks)
+			}
+			c.Logf("%s lost: the longest time without a name on %s is %s", lost, p.Spec.NodeName, longest)
+			if longest > longestWithoutName {
+				c.Errorf("the pod on %s had no answer for %s", p.Spec.NodeName, longest)
+			}
+			return nil
+		})
+	}
+	c.must("lab", "fault", "clear", "--name", c.name)
+	c.eventually(3*time.Minute, "the cluster is whole again", func() error {
+		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
+		return err
+	})
+}
+
+// answers counts the questions in a log with times, and says the longest time
+// between two that were answered.
+func answers(log string) (questions int, longest time.Duration, err error) {
+	var last time.Time
+	for line := range strings.Lines(log) {
+		at, took, _ := strings.Cut(strings.TrimSpace(line), " ")
+		when, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			return 0, 0, err
+		}
+		questions++
+		if last.IsZero() {
+			last = when
+		}
+		longest = max(longest, when.Sub(last))
+		if strings.Trim(took, "0.") != "" {
+			last = when
+		}
+	}
+	return questions, longest, nil
+}
+
+func TestTheLongestTimeWithoutAnAnswerIsThatBetweenTwoAnswers(t *testing.T) {
+	const log = `2026-11-21T20:00:00.000000000Z 0.001200
+2026-11-21T20:00:00.250000000Z 0.000000
+2026-11-21T20:00:01.250000000Z 0.000000
+2026-11-21T20:00:01.500000000Z 0.000900
+2026-11-21T20:00:01.750000000Z 0.000900
+2026-11-21T20:00:02.750000000Z 0.000000
+`
+	if n, longest, err := answers(log); err != nil || n != 6 || longest != 1500*time.Millisecond {
+		t.Errorf("%d questions, %s, %v", n, longest, err)
+	}
+}
