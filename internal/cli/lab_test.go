@@ -145,7 +145,7 @@ func TestFaultsCompleteWhatTheyTake(t *testing.T) {
 	for line, want := range map[string]string{
 		"filter-port cp-1":                      "2380/tcp",
 		"stop-process cp-1":                     "pacemaker-controld",
-		"kill-process cp-1":                     "podman-etcd",
+		"kill-process cp-1":                     "podman-etcd serve",
 		"freeze-cgroup cp-1 --process":          "etcd",
 		"filter-port cp-1 2380/tcp --direction": "both",
 		"drop cp-1 --direction":                 "out",

@@ -211,7 +211,11 @@ func (f Fault) String() string {
 	if f.Delay != 0 {
 		add("delay", f.Delay.String())
 	}
-	add("process", f.Process)
+	if strings.Contains(f.Process, " ") {
+		words = append(words, "--process", strconv.Quote(f.Process))
+	} else {
+		add("process", f.Process)
+	}
 	add("part", f.Part)
 	if f.Quirk != "" {
 		words = append(words, strings.TrimSuffix(f.Quirk+"="+f.Value, "="))

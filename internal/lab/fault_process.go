@@ -55,7 +55,7 @@ func signalProcesses(ctx context.Context, h Host, name string, sig unix.Signal) 
 // the faults of processes take.
 func Processes() []string {
 	return []string{
-		"etcd", "conmon", "podman-etcd", "kube-apiserver", "kubelet", "containerd", "keepalived", "haproxy",
+		"etcd", "conmon", "podman-etcd serve", "kube-apiserver", "kubelet", "containerd", "keepalived", "haproxy",
 		"corosync", "pacemakerd", "pacemaker-controld", "pacemaker-attrd", "pacemaker-fenced", "pacemaker-execd",
 		"pacemaker-based", "pacemaker-schedulerd", "pcsd",
 	}
@@ -85,13 +85,23 @@ func processesOf(container, name string) []int {
 	return out
 }
 
-// named reports whether a process's program has the name.
+// named reports whether a process's program has the name, and the arguments that
+// stand behind it.
 func named(dir, name string) bool {
 	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {
 		return false
 	}
-	return programName(strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")) == name
+	return fits(strings.Split(strings.TrimRight(string(line), "\x00"), "\x00"), name)
+}
+
+// fits reports whether a command line is that of a program, or of one with its
+// first arguments: "podman-etcd serve" is the daemon, and not Pacemaker's
+// monitor.
+func fits(line []string, name string) bool {
+	program, args, _ := strings.Cut(name, " ")
+	rest := strings.Join(line[1:], " ")
+	return programName(line) == program && (args == "" || rest == args || strings.HasPrefix(rest, args+" "))
 }
 
 // programName is the name of a program by its command line: that of the script

@@ -102,6 +102,13 @@ func TestAScriptIsKnownByItsOwnName(t *testing.T) {
 	}
 }
 
+func TestADaemonIsToldFromItsMonitorByItsFirstArguments(t *testing.T) {
+	daemon, monitor := []string{"/ocf/podman-etcd", "serve", "-v"}, []string{"/ocf/podman-etcd", "monitor"}
+	if !fits(daemon, "podman-etcd serve") || fits(monitor, "podman-etcd serve") || !fits(monitor, "podman-etcd") || fits(daemon, "podman-etcd ser") {
+		t.Error("the daemon and its monitor are taken for each other")
+	}
+}
+
 func TestTheHostImageTakesTheMachinesOwnDebianSourcesAlone(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, text string) {
