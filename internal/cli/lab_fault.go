@@ -117,7 +117,7 @@ func secondArg(kind lab.FaultKind, flags string) string {
 }
 
 func setSecondArg(f *lab.Fault, text string) error {
-	switch f.Kind { //nolint:exhaustive // the others are faults of processes
+	switch f.Kind {
 	case lab.FaultBMC:
 		f.Quirk, f.Value, _ = strings.Cut(text, "=")
 	case lab.FaultFilterPort:

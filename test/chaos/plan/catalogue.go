@@ -52,13 +52,25 @@ func process(r *rand.Rand) lab.Fault { return lab.Fault{Process: pick(r, lab.Pro
 
 // Ports between the hosts: etcd, Corosync, API server, kubelet.
 var ports = []lab.Fault{
-	{Port: 2379, Protocol: "tcp"}, {Port: 2380, Protocol: "tcp"}, {Port: 5405, Protocol: "udp"}, {Port: 6443, Protocol: "tcp"}, {Port: 10250, Protocol: "tcp"},
+	{Port: 2379, Protocol: "tcp"},
+	{Port: 2380, Protocol: "tcp"},
+	{Port: 5405, Protocol: "udp"},
+	{Port: 6443, Protocol: "tcp"},
+	{Port: 10250, Protocol: "tcp"},
 }
 
-// quirks are answers of a BMC by which a host may still be fenced, in the end.
+// quirks are what a BMC may do.
 var quirks = []lab.Fault{
-	{Quirk: "slow-off", Value: "10s"}, {Quirk: "delay", Value: "5s"}, {Quirk: "conflict-when-off"}, {Quirk: "conflict-when-on"}, {Quirk: "error-yet-acts"},
-	{Quirk: "mute"}, {Quirk: "auth-status", Value: "401"}, {Quirk: "says", Value: "null"}, {Quirk: "powering-off-sticks"}, {Quirk: "accept-and-ignore"},
+	{Quirk: "slow-off", Value: "10s"},
+	{Quirk: "delay", Value: "5s"},
+	{Quirk: "conflict-when-off"},
+	{Quirk: "conflict-when-on"},
+	{Quirk: "error-yet-acts"},
+	{Quirk: "mute"},
+	{Quirk: "auth-status", Value: "401"},
+	{Quirk: "says", Value: "null"},
+	{Quirk: "powering-off-sticks"},
+	{Quirk: "accept-and-ignore"},
 }
 
 // everywhere is what any host may have.
