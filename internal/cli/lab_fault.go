@@ -25,16 +25,20 @@ var faultDocs = []faultDoc{
 	{lab.FaultReset, "", "cut the host and switch it on again (over once done)"},
 	{lab.FaultShutdown, "", "ask the host to end, as the power button does"},
 	{lab.FaultACLoss, "", "no mains power: host and BMC are gone"},
-	{lab.FaultLinkDown, "[--nic]", "pull the cable of a NIC"},
-	{lab.FaultDrop, "--direction [--nic]", "drop what comes in to or goes out of the host; the link stays up"},
+	{lab.FaultLinkDown, "[--nic]", "pull the cable of a NIC, or shut its port of the switch: the carrier goes"},
+	{lab.FaultNoForward, "[--nic]", "let the switch's port of a NIC forward nothing: the carrier stays"},
+	{lab.FaultDrop, "--direction [--nic]", "drop what comes in to or goes out of the host, ARP included; the link stays up"},
+	{lab.FaultFilterPort, "PORT[/tcp|udp] [--direction]", "drop what goes to a port, on both networks, for example etcd's 2380"},
 	{lab.FaultPartition, "[--nic]", "drop what passes between the host and the other hosts; all reach their gateway"},
 	{lab.FaultLoss, "--percent [--nic]", "drop a share of the packets, at random, both ways"},
 	{lab.FaultDelay, "--delay [--nic]", "deliver packets late, both ways"},
 	{lab.FaultProcessKill, "--process", "kill -9 processes of a name (over once done)"},
-	{lab.FaultProcessStop, "--process", "stop processes of a name"},
+	{lab.FaultProcessStop, "--process", "stop processes of a name (SIGSTOP)"},
+	{lab.FaultFreezeCgroup, "--process", "freeze processes of a name by their control group"},
 	{lab.FaultEtcdDamage, "--part", "damage what etcd keeps on disk (control planes; over once done)"},
 	{lab.FaultDiskFull, "", "fill etcd's file system (control planes)"},
 	{lab.FaultSlowDisk, "--delay", "make writes and fsyncs of etcd's file system wait up to so long"},
+	{lab.FaultHangDisk, "", "make writes and fsyncs of etcd's file system wait until it is cleared"},
 	{lab.FaultBMC, "QUIRK[=VALUE]", "throw a quirk of the host's BMC (see 'holdfast lab fault bmc --help')"},
 }
 
@@ -46,6 +50,8 @@ func newLabFault(streams Streams, name *string) *cobra.Command {
 of whatever it hits, and is listed by 'holdfast lab status'.`,
 		Example: `  holdfast lab fault power-cut cp-2
   holdfast lab fault drop cp-1 --direction in
+  holdfast lab fault filter-port cp-1 2380/tcp --direction out
+  holdfast lab fault stop-process cp-2 corosync
   holdfast lab fault loss cp-1 --nic fencing --percent 30
   holdfast lab fault bmc cp-2 says=On
   holdfast lab fault clear`,
@@ -59,32 +65,98 @@ of whatever it hits, and is listed by 'holdfast lab status'.`,
 
 func newLabFaultKind(streams Streams, name *string, kind lab.FaultKind, flags, doc string) *cobra.Command {
 	f := lab.Fault{Kind: kind}
+	second := secondArg(kind, flags)
 	cmd := &cobra.Command{
-		Use:     strings.TrimSpace(fmt.Sprintf("%s HOST %s", kind, quirkArg(kind, flags))),
-		Short:   strings.ToUpper(doc[:1]) + doc[1:],
-		Example: "  holdfast lab fault " + faultExample(kind),
-		Args:    cobra.ExactArgs(1),
+		Use:               strings.TrimSpace(fmt.Sprintf("%s HOST %s", kind, second)),
+		Aliases:           faultAliases[kind],
+		Short:             strings.ToUpper(doc[:1]) + doc[1:],
+		Example:           "  holdfast lab fault " + faultExample(kind),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeFault(name, kind),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Host = args[0]
 			if len(args) > 1 {
-				f.Quirk, f.Value, _ = strings.Cut(args[1], "=")
+				if err := setSecondArg(&f, args[1]); err != nil {
+					return &UsageError{Err: err}
+				}
 			}
 			return injectFault(cmd, streams, *name, f)
 		},
 	}
-	if kind == lab.FaultBMC {
+	switch {
+	case strings.HasPrefix(second, "["):
+		cmd.Args = cobra.RangeArgs(1, 2)
+	case second != "":
 		cmd.Args = cobra.ExactArgs(2)
+	}
+	if kind == lab.FaultBMC {
 		cmd.Long = quirkHelp()
 	}
 	addFaultFlags(cmd, flags, &f)
 	return cmd
 }
 
-func quirkArg(kind lab.FaultKind, flags string) string {
-	if kind == lab.FaultBMC {
+// faultAliases are other names by which people look for a fault.
+var faultAliases = map[lab.FaultKind][]string{ //nolint:exhaustive // the others have one name
+	lab.FaultLinkDown:    {"switch-port-down"},
+	lab.FaultProcessKill: {"kill-process"},
+	lab.FaultProcessStop: {"stop-process"},
+}
+
+// secondArg is what a fault takes beside the host, as a usage line shows it.
+func secondArg(kind lab.FaultKind, flags string) string {
+	switch {
+	case kind == lab.FaultBMC:
 		return flags
+	case kind == lab.FaultFilterPort:
+		return strings.Fields(flags)[0]
+	case strings.Contains(flags, "--process"):
+		return "[NAME]"
 	}
 	return ""
+}
+
+func setSecondArg(f *lab.Fault, text string) error {
+	switch f.Kind {
+	case lab.FaultBMC:
+		f.Quirk, f.Value, _ = strings.Cut(text, "=")
+	case lab.FaultFilterPort:
+		return f.SetPort(text)
+	default:
+		if f.Process != "" {
+			return fmt.Errorf("%s: %q and --process %s: name the process once", f.Kind, text, f.Process)
+		}
+		f.Process = text
+	}
+	return nil
+}
+
+// clusterPorts are those between the hosts that a filter is of use for.
+var clusterPorts = []string{"2379/tcp", "2380/tcp", "5405/udp", "6443/tcp", "10250/tcp"}
+
+// completeFault offers the lab's hosts and what its kind takes beside one.
+func completeFault(name *string, kind lab.FaultKind) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var list []string
+		switch {
+		case len(args) == 0:
+			if b, err := lab.Open(labRoot(), *name); err == nil {
+				for _, h := range b.Layout.Hosts {
+					list = append(list, h.Name)
+				}
+			}
+		case len(args) > 1:
+		case kind == lab.FaultFilterPort:
+			list = clusterPorts
+		case kind == lab.FaultBMC:
+			for _, q := range bmc.QuirkDocs() {
+				list = append(list, q.Name)
+			}
+		case slices.Contains([]lab.FaultKind{lab.FaultProcessKill, lab.FaultProcessStop, lab.FaultFreezeCgroup}, kind):
+			list = lab.Processes()
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // faultExample is a whole command line of a kind.
@@ -92,6 +164,7 @@ func faultExample(kind lab.FaultKind) string {
 	flags := map[lab.FaultKind]string{ //nolint:exhaustive // the others have none
 		lab.FaultLinkDown: " --nic fencing", lab.FaultDrop: " --direction in", lab.FaultLoss: " --percent 30",
 		lab.FaultDelay: " --delay 100ms", lab.FaultProcessKill: " --process etcd", lab.FaultProcessStop: " --process etcd",
+		lab.FaultFilterPort: " 2380/tcp --direction in", lab.FaultFreezeCgroup: " --process etcd",
 		lab.FaultEtcdDamage: " --part wal", lab.FaultSlowDisk: " --delay 500ms", lab.FaultBMC: " slow-off=10s",
 	}
 	return string(kind) + " cp-2" + flags[kind]
@@ -102,9 +175,15 @@ func addFaultFlags(cmd *cobra.Command, flags string, f *lab.Fault) {
 	has := func(flag string) bool { return strings.Contains(flags, "--"+flag) }
 	if has("nic") {
 		cmd.Flags().StringVar(&f.NIC, "nic", lab.OnMachine, "machine or fencing")
+		offer(cmd, "nic", []string{lab.OnMachine, lab.OnFencing})
 	}
 	if has("direction") {
-		cmd.Flags().StringVar(&f.Direction, "direction", "", "in or out, from the host's point of view")
+		directions, doc := []string{lab.DirectionIn, lab.DirectionOut}, "in or out, from the host's point of view"
+		if f.Kind == lab.FaultFilterPort {
+			directions, doc = append(directions, lab.DirectionBoth), "in (to a port of the host), out (to one of others) or both (default both)"
+		}
+		cmd.Flags().StringVar(&f.Direction, "direction", "", doc)
+		offer(cmd, "direction", directions)
 	}
 	if has("percent") {
 		cmd.Flags().IntVar(&f.Percent, "percent", 0, "percent of the packets, 1 to 100")
@@ -114,10 +193,17 @@ func addFaultFlags(cmd *cobra.Command, flags string, f *lab.Fault) {
 	}
 	if has("part") {
 		cmd.Flags().StringVar(&f.Part, "part", "", strings.Join(lab.DamageParts(), ", ")+": "+lab.DamageDoc)
+		offer(cmd, "part", lab.DamageParts())
 	}
 	if has("process") {
 		cmd.Flags().StringVar(&f.Process, "process", "", "name of the program, for example etcd")
+		offer(cmd, "process", lab.Processes())
 	}
+}
+
+// offer lets a shell complete the values of a flag.
+func offer(cmd *cobra.Command, flag string, values []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
 
 func quirkHelp() string {

@@ -139,3 +139,36 @@ func TestEveryFaultHasACommand(t *testing.T) {
 		}
 	}
 }
+
+func TestFaultsCompleteWhatTheyTake(t *testing.T) {
+	t.Setenv("HOLDFAST_LABS", t.TempDir())
+	for line, want := range map[string]string{
+		"filter-port cp-1":                      "2380/tcp",
+		"stop-process cp-1":                     "pacemaker-controld",
+		"kill-process cp-1":                     "podman-etcd serve",
+		"freeze-cgroup cp-1 --process":          "etcd",
+		"filter-port cp-1 2380/tcp --direction": "both",
+		"drop cp-1 --direction":                 "out",
+	} {
+		_, out, _ := runLabCLI(t, append(append([]string{"__complete", "lab", "fault"}, strings.Fields(line)...), "")...)
+		if !slices.Contains(strings.Split(out, "\n"), want) {
+			t.Errorf("%s: %q is not offered: %q", line, want, out)
+		}
+	}
+}
+
+func TestAFaultIsFoundByItsOtherNamesAndTakesItsSecondWord(t *testing.T) {
+	t.Setenv("HOLDFAST_LABS", t.TempDir())
+	for line, want := range map[string]int{
+		"switch-port-down cp-1":                     ExitFailed,
+		"stop-process cp-1 corosync":                ExitFailed,
+		"kill-process cp-1 corosync --process etcd": ExitUsage,
+		"stop-process cp-1":                         ExitUsage,
+		"filter-port cp-1 etcd":                     ExitUsage,
+		"filter-port cp-1 2380/tcp":                 ExitFailed,
+	} {
+		if code, _, errs := runLabCLI(t, append([]string{"lab", "fault"}, strings.Fields(line)...)...); code != want {
+			t.Errorf("%s: exit %d, want %d (there is no lab): %s", line, code, want, errs)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 )
 
 // Dial connects to a literal address of the lab's networks, as a client on the
@@ -23,12 +22,12 @@ type Process struct {
 // Processes returns the processes of a name on a host, those in the host's own
 // containers included.
 func (b *Lab) Processes(ctx context.Context, h Host, name string) ([]Process, error) {
-	out, err := podman(ctx, "container", "inspect", "--format", "{{.Id}}", h.Container)
+	id, err := containerID(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	var list []Process
-	for _, pid := range processesOf(strings.TrimSpace(string(out)), name) {
+	for _, pid := range processesOf(id, name) {
 		if p, err := identify(pid); err == nil && !p.zombie {
 			list = append(list, Process{PID: p.PID, Start: p.Start})
 		}

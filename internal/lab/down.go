@@ -52,7 +52,8 @@ func clean(ctx context.Context, root, name string) error {
 	if err := checkOwner(ctx, name, dir); err != nil {
 		return err
 	}
-	if err := errors.Join(removeContainers(ctx, name), unmountBelow(dir), removeNamespaces(name), os.RemoveAll(gone)); err != nil {
+	thawed := errors.Join(thawAll(dir), dissolveAll(name))
+	if err := errors.Join(thawed, removeContainers(ctx, name), unmountBelow(dir), removeNamespaces(name), os.RemoveAll(gone)); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,14 +29,21 @@ const (
 	// FaultACLoss takes the power of host and BMC. Cleared, both are back and
 	// the host is switched on.
 	FaultACLoss FaultKind = "ac-loss"
-	// FaultLinkDown pulls the cable of a NIC.
+	// FaultLinkDown pulls the cable of a NIC, or shuts its port of the switch:
+	// both ends lose their carrier.
 	FaultLinkDown FaultKind = "link-down"
-	// FaultDrop drops every packet of one direction at the switch; the host's
-	// link stays up.
+	// FaultNoForward makes the switch's port of a NIC forward nothing, as one
+	// that a spanning tree blocks: the carrier stays, not a frame passes.
+	FaultNoForward FaultKind = "no-forward"
+	// FaultDrop drops every frame of one direction at the switch, those of ARP
+	// and neighbour discovery with them; the host's link stays up.
 	FaultDrop FaultKind = "drop"
 	// FaultPartition drops every packet between a host and the other hosts of
 	// one network. Each still reaches its gateway, and clients reach both.
 	FaultPartition FaultKind = "partition"
+	// FaultFilterPort drops what goes to one Port, of the host (in), of others
+	// (out) or both, on both networks, as a firewall does that has a wrong rule.
+	FaultFilterPort FaultKind = "filter-port"
 	// FaultLoss drops Percent of the packets of both directions at random.
 	FaultLoss FaultKind = "loss"
 	// FaultDelay delivers packets of both directions late by Delay each.
@@ -44,6 +52,9 @@ const (
 	FaultProcessKill FaultKind = "process-kill"
 	// FaultProcessStop stops processes. Cleared, they go on.
 	FaultProcessStop FaultKind = "process-stop"
+	// FaultFreezeCgroup freezes processes by their control group: they are not
+	// stopped as by a signal, and die of SIGKILL. Cleared, they go on.
+	FaultFreezeCgroup FaultKind = "freeze-cgroup"
 	// FaultEtcdDamage damages Part of what etcd keeps on disk, once. A running
 	// etcd may not notice before it is started again.
 	FaultEtcdDamage FaultKind = "etcd-damage"
@@ -52,14 +63,18 @@ const (
 	// FaultSlowDisk makes every write and fsync of etcd's file system wait up
 	// to Delay.
 	FaultSlowDisk FaultKind = "slow-disk"
+	// FaultHangDisk makes every write and fsync of etcd's file system wait until
+	// it is cleared, across boots of the host.
+	FaultHangDisk FaultKind = "hang-disk"
 	// FaultBMC throws a quirk of the host's BMC.
 	FaultBMC FaultKind = "bmc"
 )
 
 // Directions as seen from the host.
 const (
-	DirectionIn  = "in"
-	DirectionOut = "out"
+	DirectionIn   = "in"
+	DirectionOut  = "out"
+	DirectionBoth = "both"
 )
 
 // NICs by the network they are on.
@@ -75,8 +90,11 @@ type Fault struct {
 	Host string    `json:"host"`
 	// NIC is machine or fencing; default machine.
 	NIC string `json:"nic,omitempty"`
-	// Direction is in or out, from the host's point of view.
+	// Direction is in or out, from the host's point of view, or both.
 	Direction string `json:"direction,omitempty"`
+	// Port is filtered, of Protocol or, without one, of tcp and udp.
+	Port     int    `json:"port,omitempty"`
+	Protocol string `json:"protocol,omitempty"`
 	// Percent of packets, 1 to 100.
 	Percent int `json:"percent,omitempty"`
 	// Delay of a packet or of the disk.
@@ -92,22 +110,26 @@ type Fault struct {
 }
 
 // faultKinds says which fields each kind needs.
-var faultKinds = map[FaultKind]struct{ nic, direction, percent, delay, process, part, quirk bool }{
-	FaultPowerCut:    {},
-	FaultShutdown:    {},
-	FaultReset:       {},
-	FaultACLoss:      {},
-	FaultLinkDown:    {nic: true},
-	FaultDrop:        {nic: true, direction: true},
-	FaultPartition:   {nic: true},
-	FaultLoss:        {nic: true, percent: true},
-	FaultDelay:       {nic: true, delay: true},
-	FaultProcessKill: {process: true},
-	FaultProcessStop: {process: true},
-	FaultEtcdDamage:  {part: true},
-	FaultDiskFull:    {},
-	FaultSlowDisk:    {delay: true},
-	FaultBMC:         {quirk: true},
+var faultKinds = map[FaultKind]struct{ nic, direction, percent, delay, process, part, quirk, port bool }{
+	FaultPowerCut:     {},
+	FaultShutdown:     {},
+	FaultReset:        {},
+	FaultACLoss:       {},
+	FaultLinkDown:     {nic: true},
+	FaultNoForward:    {nic: true},
+	FaultDrop:         {nic: true, direction: true},
+	FaultFilterPort:   {port: true},
+	FaultPartition:    {nic: true},
+	FaultLoss:         {nic: true, percent: true},
+	FaultDelay:        {nic: true, delay: true},
+	FaultProcessKill:  {process: true},
+	FaultProcessStop:  {process: true},
+	FaultFreezeCgroup: {process: true},
+	FaultEtcdDamage:   {part: true},
+	FaultDiskFull:     {},
+	FaultSlowDisk:     {delay: true},
+	FaultHangDisk:     {},
+	FaultBMC:          {quirk: true},
 }
 
 // FaultKinds lists all kinds, sorted.
@@ -125,6 +147,9 @@ func (f *Fault) Check() error {
 	if needs.nic && f.NIC == "" {
 		f.NIC = OnMachine
 	}
+	if needs.port && f.Direction == "" {
+		f.Direction = DirectionBoth
+	}
 	return errors.Join(
 		check(!needs.nic || f.NIC == OnMachine || f.NIC == OnFencing, "%s: NIC %q: must be machine or fencing", f.Kind, f.NIC),
 		check(!needs.direction || f.Direction == DirectionIn || f.Direction == DirectionOut, "%s: direction %q: must be in or out", f.Kind, f.Direction),
@@ -132,7 +157,19 @@ func (f *Fault) Check() error {
 		check(!needs.delay || f.Delay >= time.Millisecond && f.Delay <= maxDelay, "%s: delay %s: must be 1ms to %s", f.Kind, f.Delay, maxDelay),
 		check(!needs.process || f.Process != "", "%s: name a process, for example etcd", f.Kind),
 		check(!needs.part || slices.Contains(DamageParts(), f.Part), "%s: part %q: must be one of %s", f.Kind, f.Part, strings.Join(DamageParts(), ", ")),
+		f.checkPort(needs.port),
 		f.checkQuirk(needs.quirk),
+	)
+}
+
+func (f *Fault) checkPort(needed bool) error {
+	if !needed {
+		return nil
+	}
+	return errors.Join(
+		check(f.Port >= 1 && f.Port <= 65535, "%s: port %d: must be 1 to 65535, for example 2380/tcp", f.Kind, f.Port),
+		check(slices.Contains([]string{"", "tcp", "udp"}, f.Protocol), "%s: protocol %q: must be tcp or udp, or none for both", f.Kind, f.Protocol),
+		check(slices.Contains([]string{DirectionIn, DirectionOut, DirectionBoth}, f.Direction), "%s: direction %q: must be in, out or both", f.Kind, f.Direction),
 	)
 }
 
@@ -152,7 +189,7 @@ func (f Fault) lasting() bool {
 // perhaps of another strength.
 func (f Fault) same(g Fault) bool {
 	return f.Kind == g.Kind && f.Host == g.Host && f.NIC == g.NIC && f.Direction == g.Direction &&
-		f.Process == g.Process && f.Quirk == g.Quirk
+		f.Process == g.Process && f.Quirk == g.Quirk && f.Port == g.Port && f.Protocol == g.Protocol
 }
 
 // String describes the fault as the command line that makes it.
@@ -163,6 +200,9 @@ func (f Fault) String() string {
 			words = append(words, "--"+flag, value)
 		}
 	}
+	if f.Port != 0 {
+		words = append(words, f.port())
+	}
 	add("nic", f.NIC)
 	add("direction", f.Direction)
 	if f.Percent != 0 {
@@ -171,10 +211,30 @@ func (f Fault) String() string {
 	if f.Delay != 0 {
 		add("delay", f.Delay.String())
 	}
-	add("process", f.Process)
+	if strings.Contains(f.Process, " ") {
+		words = append(words, "--process", strconv.Quote(f.Process))
+	} else {
+		add("process", f.Process)
+	}
 	add("part", f.Part)
 	if f.Quirk != "" {
 		words = append(words, strings.TrimSuffix(f.Quirk+"="+f.Value, "="))
 	}
 	return strings.Join(words, " ")
+}
+
+// port is what is filtered, as the command line has it.
+func (f Fault) port() string {
+	return strings.TrimSuffix(fmt.Sprintf("%d/%s", f.Port, f.Protocol), "/")
+}
+
+// SetPort takes PORT or PORT/PROTOCOL.
+func (f *Fault) SetPort(text string) error {
+	number, protocol, _ := strings.Cut(text, "/")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return fmt.Errorf("port %q: must be a number, perhaps with /tcp or /udp", text)
+	}
+	f.Port, f.Protocol = n, protocol
+	return nil
 }

@@ -74,6 +74,9 @@ func mounted(dir string) bool {
 
 var errNoEtcdDisk = errors.New("the host has no disk for etcd: it is no control plane")
 
+// errHangs says that nothing can be written to etcd's disk, by the lab either.
+var errHangs = errors.New("etcd's disk of the host hangs: clear hang-disk first")
+
 // fillDisk leaves no free byte.
 func fillDisk(dir string) error {
 	if !mounted(dir) {
@@ -184,8 +187,10 @@ func (f *faults) stopStalls(h Host) {
 }
 
 // thaw undoes the freeze that a killed daemon may have left.
-func (b *Lab) thaw(h Host) {
-	f, err := os.Open(b.etcdDir(h))
+func (b *Lab) thaw(h Host) { thaw(b.etcdDir(h)) }
+
+func thaw(dir string) {
+	f, err := os.Open(dir)
 	if err != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -28,6 +29,11 @@ func packetRules(l Layout, list []Fault) string {
 		switch f.Kind {
 		case FaultDrop:
 			writeChain(&text, chain(i, f.Direction), f.Direction, device, "drop")
+		case FaultNoForward:
+			writeChain(&text, chain(i, DirectionIn), DirectionIn, device, "drop")
+			writeChain(&text, chain(i, DirectionOut), DirectionOut, device, "drop")
+		case FaultFilterPort:
+			writeFilter(&text, i, l, f, deviceOf)
 		case FaultLoss:
 			rule := fmt.Sprintf("numgen random mod 100 < %d drop", f.Percent)
 			writeChain(&text, chain(i, DirectionIn), DirectionIn, device, rule)
@@ -50,6 +56,23 @@ func writeChain(text *strings.Builder, name, direction, device, rule string) {
 	hook := map[string]string{DirectionIn: "egress", DirectionOut: "ingress"}[direction]
 	fmt.Fprintf(text, "\tchain %s {\n\t\ttype filter hook %s device %q priority 0; policy accept;\n\t\tcounter %s\n\t}\n",
 		name, hook, device, rule)
+}
+
+// writeFilter drops what goes to a port, on both networks: a host's peer may be
+// reached by either. What is under way on connections to the port is dropped
+// with it, answers to it are not.
+func writeFilter(text *strings.Builder, i int, l Layout, f Fault, deviceOf func(string) string) {
+	h, _ := l.Host(f.Host)
+	protocol := cmp.Or(f.Protocol, "{ tcp, udp }")
+	rule := fmt.Sprintf("meta l4proto %s th dport %d drop", protocol, f.Port)
+	for _, direction := range []string{DirectionIn, DirectionOut} {
+		if f.Direction != direction && f.Direction != DirectionBoth {
+			continue
+		}
+		for n, nic := range []NIC{h.Machine, h.Fencing} {
+			writeChain(text, fmt.Sprintf("%s_%d", chain(i, direction), n), direction, deviceOf(nic.Port), rule)
+		}
+	}
 }
 
 // writePartition keeps a host's frames, by the card that sent them, from every

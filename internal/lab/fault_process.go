@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -33,11 +34,11 @@ func ignoreNoProcess(err error) error {
 // signalProcesses sends a signal to every process of a name on a host,
 // including those in the host's own containers.
 func signalProcesses(ctx context.Context, h Host, name string, sig unix.Signal) error {
-	out, err := podman(ctx, "container", "inspect", "--format", "{{.Id}}", h.Container)
+	id, err := containerID(ctx, h)
 	if err != nil {
 		return err
 	}
-	pids := processesOf(strings.TrimSpace(string(out)), name)
+	pids := processesOf(id, name)
 	if len(pids) == 0 {
 		return fmt.Errorf("%w: %s", errNoProcess, name)
 	}
@@ -50,11 +51,23 @@ func signalProcesses(ctx context.Context, h Host, name string, sig unix.Signal) 
 	return errors.Join(errs...)
 }
 
+// Processes are those that hold a control plane together, each by the name that
+// the faults of processes take.
+func Processes() []string {
+	return []string{
+		"etcd", "conmon", "podman-etcd serve", "kube-apiserver", "kubelet", "containerd", "keepalived", "haproxy",
+		"corosync", "pacemakerd", "pacemaker-controld", "pacemaker-attrd", "pacemaker-fenced", "pacemaker-execd",
+		"pacemaker-based", "pacemaker-schedulerd", "pcsd",
+	}
+}
+
 // processesOf returns the processes of a name below a container. A container
 // within the host lies below it in the tree of control groups, whatever pid
-// namespace it has.
+// namespace it has. The monitor of the host's own container is none of the
+// host's: it lives where the lab does.
 func processesOf(container, name string) []int {
 	var out []int
+	own, _ := os.Readlink("/proc/self/ns/pid")
 	found, _ := filepath.Glob("/proc/[0-9]*/cgroup") // the pattern is valid
 	for _, file := range found {
 		groups, err := os.ReadFile(file)
@@ -62,6 +75,9 @@ func processesOf(container, name string) []int {
 			continue
 		}
 		dir := filepath.Dir(file)
+		if ns, err := os.Readlink(filepath.Join(dir, "ns/pid")); err != nil || ns == own {
+			continue
+		}
 		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && named(dir, name) {
 			out = append(out, pid)
 		}
@@ -69,12 +85,39 @@ func processesOf(container, name string) []int {
 	return out
 }
 
-// named reports whether a process's program has the name.
+// named reports whether a process's program has the name, and the arguments that
+// stand behind it.
 func named(dir, name string) bool {
 	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {
 		return false
 	}
-	program, _, _ := bytes.Cut(line, []byte{0})
-	return filepath.Base(string(program)) == name
+	return fits(strings.Split(strings.TrimRight(string(line), "\x00"), "\x00"), name)
 }
+
+// fits reports whether a command line is that of a program, or of one with its
+// first arguments: "podman-etcd serve" is the daemon, and not Pacemaker's
+// monitor.
+func fits(line []string, name string) bool {
+	program, args, _ := strings.Cut(name, " ")
+	rest := strings.Join(line[1:], " ")
+	return programName(line) == program && (args == "" || rest == args || strings.HasPrefix(rest, args+" "))
+}
+
+// programName is the name of a program by its command line: that of the script
+// where an interpreter runs one, as pcsd is.
+func programName(line []string) string {
+	name := filepath.Base(line[0])
+	if !interpreter.MatchString(name) {
+		return name
+	}
+	for _, word := range line[1:] {
+		if !strings.HasPrefix(word, "-") {
+			return filepath.Base(word)
+		}
+	}
+	return name
+}
+
+// interpreter is a program that is known by what it runs.
+var interpreter = regexp.MustCompile(`^(python|ruby|perl)[0-9.]*$`)

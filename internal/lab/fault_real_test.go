@@ -53,6 +53,35 @@ func testDrop(r *real) {
 	}
 }
 
+func testNoForward(r *real) {
+	r.inject(Fault{Kind: FaultNoForward, Host: "cp-2"})
+	r.fails("cp-1", ping+"10.98.0.12")
+	r.fails("cp-2", ping+"10.98.0.1")
+	r.works("cp-2", "grep -qx 1 /sys/class/net/eth0/carrier")
+	r.works("cp-1", ping+"10.99.0.12")
+	r.clear()
+	r.eventually("the port forwards again", func() bool { _, err := r.sh("cp-1", ping+"10.98.0.12"); return err == nil })
+}
+
+func testFilterPort(r *real) {
+	listen := func() {
+		r.works("cp-2", "systemd-run --quiet --collect --unit=listen socat TCP-LISTEN:2380,fork,reuseaddr PIPE")
+		r.eventually("somebody listens", func() bool { _, err := r.sh("cp-2", "ss -ltn | grep -q :2380"); return err == nil })
+	}
+	listen()
+	connect := "socat -u /dev/null TCP:10.98.0.12:2380,connect-timeout=1"
+	r.works("cp-1", connect)
+	r.inject(Fault{Kind: FaultFilterPort, Host: "cp-2", Port: 2380, Protocol: "tcp", Direction: DirectionIn})
+	r.fails("cp-1", connect)
+	r.power("cp-2", ActionReset)
+	r.booted("cp-2")
+	listen()
+	r.works("cp-1", ping+"10.98.0.12")
+	r.fails("cp-1", connect)
+	r.clear()
+	r.works("cp-1", connect)
+}
+
 func testPartition(r *real) {
 	r.inject(Fault{Kind: FaultPartition, Host: "cp-2"})
 	r.fails("cp-1", ping+"10.98.0.12")
@@ -172,6 +201,55 @@ func testSlowDisk(r *real) {
 	if d := r.syncTime(); d > 2*time.Second {
 		r.t.Errorf("after clear an fsync takes %s", d)
 	}
+}
+
+func testHangDisk(r *real) {
+	write := "timeout -s KILL 1 dd if=/dev/zero of=/var/lib/etcd/hang bs=4k count=1 conv=fsync status=none"
+	start := "systemd-run --quiet --collect --unit=writer sh -c 'while :; do echo x >>/var/lib/etcd/hang; sync /var/lib/etcd/hang; done'"
+	r.works("cp-1", start)
+	r.inject(Fault{Kind: FaultHangDisk, Host: "cp-1"})
+	r.eventually("whoever writes hangs in the kernel", func() bool {
+		out, _ := r.sh("cp-1", "cat /proc/[0-9]*/stat | grep -cE '^[0-9]+ [(](sh|sync)[)] D '")
+		return out != "" && out != "0"
+	})
+	r.works("cp-1", "ls /var/lib/etcd")
+	r.works("cp-1", "echo x >/root/hang && sync /root/hang")
+	r.works("cp-2", write)
+	if err := r.client.Inject(r.t.Context(), Fault{Kind: FaultDiskFull, Host: "cp-1"}); err == nil || !strings.Contains(err.Error(), "clear hang-disk first") {
+		r.t.Errorf("filling a disk that hangs: %v", err)
+	}
+	began := time.Now()
+	r.power("cp-1", ActionCut)
+	if took := time.Since(began); took > 20*time.Second {
+		r.t.Errorf("a power cut waited %s for the disk", took)
+	}
+	r.power("cp-1", ActionOn)
+	r.booted("cp-1")
+	r.works("cp-1", start)
+	r.eventually("the disk hangs after the boot", func() bool {
+		out, _ := r.sh("cp-1", "cat /proc/[0-9]*/stat | grep -cE '^[0-9]+ [(](sh|sync)[)] D '")
+		return out != "" && out != "0"
+	})
+	r.clear()
+	r.works("cp-1", write)
+	r.works("cp-1", "systemctl stop writer")
+}
+
+func testFreezeCgroup(r *real) {
+	r.works("cp-2", "systemd-run --quiet --collect --unit=victim sh -c 'while :; do date +%N >/tmp/now; sleep 0.05; done'")
+	moves := func() bool {
+		out, _ := r.sh("cp-2", "a=$(cat /tmp/now); sleep 0.5; b=$(cat /tmp/now); [ \"$a\" = \"$b\" ] || echo moves")
+		return out == "moves"
+	}
+	r.eventually("the victim runs", moves)
+	r.inject(Fault{Kind: FaultFreezeCgroup, Host: "cp-2", Process: "sh"})
+	r.eventually("the victim stands still", func() bool { return !moves() })
+	r.clear()
+	r.eventually("the victim goes on", moves)
+	r.inject(Fault{Kind: FaultFreezeCgroup, Host: "cp-2", Process: "sh"})
+	r.works("cp-2", "systemctl kill -s KILL victim")
+	r.eventually("the victim dies", func() bool { _, err := r.sh("cp-2", "systemctl is-active victim"); return err != nil })
+	r.clear()
 }
 
 func testQuirk(r *real) {

@@ -27,13 +27,14 @@ type faults struct {
 	inForce []Fault
 	relays  map[string]*relay   // by switch port
 	stalls  map[string]*staller // by host
+	hangs   map[string]*staller // by host
 	cut     map[string]bool     // switch ports without a cable
 }
 
 func newFaults(d *daemon) *faults {
 	return &faults{
 		lab: d.lab, log: d.log, machines: d.machine, power: d.power, bmcOf: d.bmcOf,
-		relays: map[string]*relay{}, stalls: map[string]*staller{}, cut: map[string]bool{},
+		relays: map[string]*relay{}, stalls: map[string]*staller{}, hangs: map[string]*staller{}, cut: map[string]bool{},
 	}
 }
 
@@ -98,7 +99,7 @@ func (f *faults) inject(ctx context.Context, fault Fault) error {
 func (f *faults) clear(ctx context.Context, r ClearRequest) ([]Fault, error) {
 	var done []Fault
 	var errs []error
-	for _, fault := range f.list() {
+	for _, fault := range undoFirst(f.list()) {
 		if r.Host != "" && r.Host != fault.Host || r.Kind != "" && r.Kind != fault.Kind {
 			continue
 		}
@@ -111,6 +112,14 @@ func (f *faults) clear(ctx context.Context, r ClearRequest) ([]Fault, error) {
 		done = append(done, fault)
 	}
 	return done, errors.Join(append(errs, f.reload(ctx), f.keep())...)
+}
+
+// undoFirst sorts faults as they can be undone: while a disk hangs nothing on it
+// can be.
+func undoFirst(list []Fault) []Fault {
+	hangs := func(f Fault) bool { return f.Kind == FaultHangDisk }
+	rest := slices.DeleteFunc(slices.Clone(list), hangs)
+	return append(slices.DeleteFunc(list, func(f Fault) bool { return !hangs(f) }), rest...)
 }
 
 func (f *faults) drop(fault Fault) {
@@ -137,8 +146,10 @@ func (f *faults) reload(ctx context.Context) error {
 func (f *faults) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, s := range f.stalls {
-		s.stop()
+	for _, list := range []map[string]*staller{f.stalls, f.hangs} {
+		for _, s := range list {
+			s.stop()
+		}
 	}
 	for _, r := range f.relays {
 		if err := r.stop(); err != nil {
@@ -168,15 +179,22 @@ func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 			return nil
 		}
 		return signalProcesses(ctx, m.host, fault.Process, sigStop)
+	case FaultFreezeCgroup:
+		if again {
+			return nil
+		}
+		return freezeProcesses(ctx, m.host, fault.Process)
 	case FaultDiskFull:
-		return fillDisk(f.lab.etcdDir(m.host))
+		return f.written(m.host, fillDisk)
 	case FaultEtcdDamage:
-		return damageEtcd(f.lab.etcdDir(m.host), fault.Part)
+		return f.written(m.host, func(dir string) error { return damageEtcd(dir, fault.Part) })
+	case FaultHangDisk:
+		return f.hangDisk(m) //nolint:contextcheck // the disk hangs beyond the request
 	case FaultSlowDisk:
 		return f.startStalls(m.host, fault.Delay) //nolint:contextcheck // the stalls outlive the request
 	case FaultBMC:
 		return f.setQuirk(m, fault, false) //nolint:contextcheck // the controller outlives the request
-	case FaultDrop, FaultLoss, FaultPartition: // rules alone
+	case FaultDrop, FaultLoss, FaultPartition, FaultNoForward, FaultFilterPort: // rules alone
 	}
 	return nil
 }
@@ -211,14 +229,19 @@ func (f *faults) undo(ctx context.Context, fault Fault) error {
 		return f.stopRelay(nicOf(m.host, fault.NIC))
 	case FaultProcessStop:
 		return ignoreNoProcess(signalProcesses(ctx, m.host, fault.Process, sigCont))
+	case FaultFreezeCgroup:
+		return thawProcesses(ctx, m.host, fault.Process)
+	case FaultHangDisk:
+		f.releaseDisk(m.host)
+		return nil
 	case FaultDiskFull:
-		return emptyDisk(f.lab.etcdDir(m.host))
+		return f.written(m.host, emptyDisk)
 	case FaultSlowDisk:
 		f.stopStalls(m.host)
 		return nil
 	case FaultBMC:
 		return f.setQuirk(m, fault, true) //nolint:contextcheck // the controller outlives the request
-	case FaultDrop, FaultLoss, FaultPartition, FaultProcessKill, FaultReset, FaultEtcdDamage:
+	case FaultDrop, FaultLoss, FaultPartition, FaultNoForward, FaultFilterPort, FaultProcessKill, FaultReset, FaultEtcdDamage:
 	}
 	return nil
 }

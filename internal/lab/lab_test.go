@@ -50,6 +50,8 @@ func TestALabOnThisMachine(t *testing.T) {
 			{"without mains host and BMC are gone", testACLoss},
 			{"a pulled cable is seen on both ends", testLinkDown},
 			{"one direction is dropped, the other passes", testDrop},
+			{"a port of the switch forwards nothing", testNoForward},
+			{"a port is filtered, also after a boot", testFilterPort},
 			{"hosts are cut from each other alone", testPartition},
 			{"some packets are lost", testLoss},
 			{"packets come late and whole", testDelay},
@@ -57,6 +59,8 @@ func TestALabOnThisMachine(t *testing.T) {
 			{"a disk is full for etcd alone", testDiskFull},
 			{"what etcd keeps is damaged, and no more", testEtcdDamage},
 			{"a disk is slow", testSlowDisk},
+			{"a disk hangs, and its host can still lose its power", testHangDisk},
+			{"a process is frozen by its control group", testFreezeCgroup},
 			{"a quirk of the BMC is thrown", testQuirk},
 			{"a killed daemon is replaced, with hosts and faults as they were", testDaemonKilled},
 		} {

@@ -205,6 +205,10 @@ func TestFaultsSayWhatIsMissing(t *testing.T) {
 		{Fault{Kind: FaultDelay}, "delay: delay 0s: must be 1ms to 1m0s"},
 		{Fault{Kind: FaultProcessStop}, "process-stop: name a process, for example etcd"},
 		{Fault{Kind: FaultBMC, Quirk: "mute", Value: "maybe"}, `quirk mute: "maybe" is neither true nor false`},
+		{Fault{Kind: FaultFilterPort, Port: 70000, Protocol: "sctp", Direction: "up"}, "filter-port: port 70000: must be 1 to 65535, for example 2380/tcp\n" +
+			"filter-port: protocol \"sctp\": must be tcp or udp, or none for both\nfilter-port: direction \"up\": must be in, out or both"},
+		{Fault{Kind: FaultDrop, Direction: DirectionBoth}, "drop: direction \"both\": must be in or out"},
+		{Fault{Kind: FaultFilterPort, Port: 2380}, ""},
 		{Fault{Kind: FaultPowerCut}, ""},
 		{Fault{Kind: FaultBMC, Quirk: "slow-off", Value: "5s"}, ""},
 	}

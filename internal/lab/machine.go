@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +45,8 @@ type machine struct {
 	reboot *time.Timer  // set while the host restarts itself
 	since  time.Time
 	noAC   bool
+
+	initPID atomic.Int64 // of init, for who must not wait for mu; 0 while off
 }
 
 // errNoAC says that a machine without mains power cannot be switched on.
@@ -141,6 +144,7 @@ func (m *machine) watchInit(ctx context.Context) error {
 		return err
 	}
 	m.init, m.since = p, time.Now()
+	m.initPID.Store(int64(p.pid))
 	go m.watch(p) //nolint:contextcheck // it outlives the request that booted the host
 	return nil
 }
@@ -254,6 +258,7 @@ func (m *machine) PowerOff(ctx context.Context) error {
 // ended cleans up after a host whose processes are gone. It needs mu.
 func (m *machine) ended(ctx context.Context) error {
 	m.init, m.since = nil, time.Now()
+	m.initPID.Store(0)
 	return errors.Join(portsDown(m.lab.Layout, m.host), resetNetwork(ctx, m.host))
 }
 

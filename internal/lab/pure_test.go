@@ -59,6 +59,56 @@ table netdev faults {
 	}
 }
 
+func TestAFilteredPortIsFilteredOnBothNetworksAndABlockedOneBothWays(t *testing.T) {
+	l := NewLayout(Spec{Name: "site", ControlPlanes: 2}.WithDefaults())
+	got := packetRules(l, []Fault{
+		{Kind: FaultFilterPort, Host: "cp-1", Port: 2380, Protocol: "tcp", Direction: DirectionIn},
+		{Kind: FaultFilterPort, Host: "cp-2", Port: 5405, Direction: DirectionBoth},
+		{Kind: FaultNoForward, Host: "cp-2", NIC: OnMachine},
+	})
+	chain := func(name, hook, device, rule string) string {
+		return "\tchain " + name + " {\n\t\ttype filter hook " + hook + " device \"" + device + "\" priority 0; policy accept;\n\t\tcounter " + rule + "\n\t}\n"
+	}
+	tcp, all := "meta l4proto tcp th dport 2380 drop", "meta l4proto { tcp, udp } th dport 5405 drop"
+	want := "table netdev faults\ndelete table netdev faults\ntable netdev faults {\n" +
+		chain("f0_in_0", "egress", "m-cp-1", tcp) + chain("f0_in_1", "egress", "f-cp-1", tcp) +
+		chain("f1_in_0", "egress", "m-cp-2", all) + chain("f1_in_1", "egress", "f-cp-2", all) +
+		chain("f1_out_0", "ingress", "m-cp-2", all) + chain("f1_out_1", "ingress", "f-cp-2", all) +
+		chain("f2_in", "egress", "m-cp-2", "drop") + chain("f2_out", "ingress", "m-cp-2", "drop") + "}\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestADiskThatHangsIsMendedBeforeWhatLiesOnIt(t *testing.T) {
+	full, hang, cut := Fault{Kind: FaultDiskFull}, Fault{Kind: FaultHangDisk}, Fault{Kind: FaultPowerCut}
+	if got := undoFirst([]Fault{full, hang, cut}); !slices.Equal(got, []Fault{hang, full, cut}) {
+		t.Errorf("undone in the order %v", got)
+	}
+}
+
+func TestAScriptIsKnownByItsOwnName(t *testing.T) {
+	for line, want := range map[string]string{
+		"/usr/sbin/corosync -f":                 "corosync",
+		"/usr/bin/python3 -Es /usr/sbin/pcsd":   "pcsd",
+		"python3.11 /usr/sbin/pcsd":             "pcsd",
+		"python3":                               "python3",
+		"/usr/lib/pacemaker/pacemaker-controld": "pacemaker-controld",
+		"":                                      ".",
+	} {
+		if got := programName(strings.Split(line, " ")); got != want {
+			t.Errorf("%q is %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestADaemonIsToldFromItsMonitorByItsFirstArguments(t *testing.T) {
+	daemon, monitor := []string{"/ocf/podman-etcd", "serve", "-v"}, []string{"/ocf/podman-etcd", "monitor"}
+	if !fits(daemon, "podman-etcd serve") || fits(monitor, "podman-etcd serve") || !fits(monitor, "podman-etcd") || fits(daemon, "podman-etcd ser") {
+		t.Error("the daemon and its monitor are taken for each other")
+	}
+}
+
 func TestTheHostImageTakesTheMachinesOwnDebianSourcesAlone(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, text string) {
@@ -223,12 +273,15 @@ func TestTheLikelyReasonIsTheFirstHostThatFails(t *testing.T) {
 
 func TestAFaultIsWrittenAsTheCommandThatMakesIt(t *testing.T) {
 	tests := map[string]Fault{
-		"drop cp-1 --nic machine --direction in": {Kind: FaultDrop, Host: "cp-1", NIC: OnMachine, Direction: DirectionIn},
-		"loss cp-1 --nic fencing --percent 30":   {Kind: FaultLoss, Host: "cp-1", NIC: OnFencing, Percent: 30},
-		"delay cp-1 --nic machine --delay 50ms":  {Kind: FaultDelay, Host: "cp-1", NIC: OnMachine, Delay: 50 * time.Millisecond},
-		"process-kill cp-1 --process etcd":       {Kind: FaultProcessKill, Host: "cp-1", Process: "etcd"},
-		"bmc cp-2 says=On":                       {Kind: FaultBMC, Host: "cp-2", Quirk: "says", Value: "On"},
-		"bmc cp-2 mute":                          {Kind: FaultBMC, Host: "cp-2", Quirk: "mute"},
+		"drop cp-1 --nic machine --direction in":   {Kind: FaultDrop, Host: "cp-1", NIC: OnMachine, Direction: DirectionIn},
+		"loss cp-1 --nic fencing --percent 30":     {Kind: FaultLoss, Host: "cp-1", NIC: OnFencing, Percent: 30},
+		"delay cp-1 --nic machine --delay 50ms":    {Kind: FaultDelay, Host: "cp-1", NIC: OnMachine, Delay: 50 * time.Millisecond},
+		"process-kill cp-1 --process etcd":         {Kind: FaultProcessKill, Host: "cp-1", Process: "etcd"},
+		"filter-port cp-1 2380/tcp --direction in": {Kind: FaultFilterPort, Host: "cp-1", Port: 2380, Protocol: "tcp", Direction: DirectionIn},
+		"filter-port cp-1 5405 --direction both":   {Kind: FaultFilterPort, Host: "cp-1", Port: 5405, Direction: DirectionBoth},
+		"hang-disk cp-1":                           {Kind: FaultHangDisk, Host: "cp-1"},
+		"bmc cp-2 says=On":                         {Kind: FaultBMC, Host: "cp-2", Quirk: "says", Value: "On"},
+		"bmc cp-2 mute":                            {Kind: FaultBMC, Host: "cp-2", Quirk: "mute"},
 	}
 	for want, fault := range tests {
 		if got := fault.String(); got != want {

@@ -37,6 +37,8 @@ type trial struct {
 	// differs is set where people were told something else than what is approved;
 	// lenient is whether that is no failure yet.
 	differs, lenient bool
+	// blindfold is set where nobody is to watch what people are told.
+	blindfold bool
 	// byName is set where it does not matter which host led, but which is the
 	// first by name.
 	byName   bool
@@ -106,7 +108,7 @@ func newTrial(t *testing.T, s *site, name string, i int) *trial {
 func (tr *trial) play(play func(*trial)) {
 	defer tr.finish()
 	tr.eventually(wholeWithin, "the cluster is whole before", func() error { return tr.whole(tr.Context()) })
-	if *watched {
+	if *watched && !tr.blindfold {
 		tr.see()
 	}
 	tr.remember()

@@ -58,6 +58,15 @@ type Trial struct {
 	AgentCPU map[string]float64 `json:"agentCPU,omitempty"`
 	// Fences is how many were carried out.
 	Fences int `json:"fences"`
+	// Held is the longest time without an acknowledged write through the virtual
+	// address while a fault was held, HeldAny the one through no way into the API
+	// at all. Hold is how long it was.
+	Held    *Seconds `json:"held,omitempty"`
+	HeldAny *Seconds `json:"heldAny,omitempty"`
+	Hold    Seconds  `json:"hold,omitempty"`
+	// Sick is the host that had the fault, Fenced are those that were fenced.
+	Sick   string   `json:"sick,omitempty"`
+	Fenced []string `json:"fenced,omitempty"`
 }
 
 // Moments are when the phases of a recovery ended; zero where not seen.
@@ -164,7 +173,40 @@ func Table(list []Trial) string {
 		}
 		b.WriteString("\n")
 	}
-	return b.String() + told(names, byName)
+	return b.String() + held(names, byName) + told(names, byName)
+}
+
+// held is the table of faults that somebody has to mend: for how long nobody
+// outside could write while one was held, and who was fenced for it.
+func held(names []string, byName map[string][]Trial) string {
+	var b strings.Builder
+	for _, name := range names {
+		trials := byName[name]
+		atVIP := values(trials, column{value: func(t Trial) *Seconds { return t.Held }})
+		if len(atVIP) == 0 {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString("\n| fault | n | failed | held | no write at the VIP, p50 / p90 / max | nor anywhere | fences | of the other host |\n|---|---|---|---|---|---|---|---|\n")
+		}
+		anywhere := values(trials, column{value: func(t Trial) *Seconds { return t.HeldAny }})
+		fmt.Fprintf(&b, "| %s | %d | %d | %.0f | %s | %s | %s | %d |\n", name, len(trials), failed(trials), float64(trials[0].Hold),
+			spread(atVIP, 50, 90, 100), spread(anywhere, 50, 90, 100), fences(trials), wrong(trials))
+	}
+	return b.String()
+}
+
+// wrong counts fences of hosts that had no fault.
+func wrong(list []Trial) int {
+	n := 0
+	for _, t := range list {
+		for _, host := range t.Fenced {
+			if t.Sick != "" && host != t.Sick {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // told is the third table: how soon people were told, over all changes of all

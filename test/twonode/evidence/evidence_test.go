@@ -29,6 +29,21 @@ func TestTheTableHoldsWhatWasMeasured(t *testing.T) {
 	}
 }
 
+func TestTheTableSaysForHowLongNobodyWroteAndWhoWasFencedWrongly(t *testing.T) {
+	var list []Trial
+	for i := range 3 {
+		list = append(list, Trial{Scenario: "cable out", Hold: 75, Held: new(Seconds(i + 2)), HeldAny: new(Seconds(1)), Sick: "cp-1", Fenced: []string{"cp-1"}, Fences: 1})
+	}
+	list[2].Fenced = []string{"cp-2"}
+	got := Table(append(list, Trial{Scenario: "power cut"}))
+	if want := "| cable out | 3 | 0 | 75 | 3.0 / 4.0 / 4.0 | 1.0 / 1.0 / 1.0 | 1 | 1 |\n"; !strings.Contains(got, want) {
+		t.Errorf("the table lacks %q:\n%s", want, got)
+	}
+	if strings.Count(got, "nor anywhere") != 1 || strings.Contains(Table(list[:0]), "nor anywhere") {
+		t.Errorf("the table of held faults is there more or less than once:\n%s", got)
+	}
+}
+
 func TestPercentilesAreMeasuredValues(t *testing.T) {
 	for p, want := range map[int]float64{0: 1, 50: 2, 90: 4, 100: 4} {
 		if got := Percentile([]float64{1, 2, 3, 4}, p); got != want {

@@ -1,0 +1,408 @@
+// Package chaos_test breaks a site of two control planes at random, round after
+// round, while clients outside its hosts write through the API's virtual address
+// and both API servers. It needs root and a built release; hack/test chaos calls
+// it. What is broken is drawn by test/chaos/plan, from a seed alone.
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/test/chaos/plan"
+	"github.com/holdfast/holdfast/test/labsite"
+	"github.com/holdfast/holdfast/test/twonode/client"
+	"github.com/holdfast/holdfast/test/twonode/evidence"
+)
+
+var (
+	labName   = flag.String("lab", "", "the lab to break; it is brought up if need be. Without a name nothing runs")
+	keep      = flag.Bool("keep", false, "leave the lab up at the end")
+	program   = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
+	workers   = flag.Int("workers", 0, "workers of the lab: 0 or 1")
+	postDelay = flag.Duration("post-delay", 5*time.Second, "how long a host of a new lab tests itself")
+	seed      = flag.Uint64("seed", 1, "the seed of the faults")
+	first     = flag.Int("first", 0, "the first round to play; with -rounds, how many: a round that failed is played again by its number")
+	rounds    = flag.Int("rounds", 0, "how many rounds; 0 for as many as -minutes hold")
+	minutes   = flag.Int("minutes", 10, "for how long rounds are begun")
+	outage    = flag.Duration("outage", 30*time.Second, "how long nobody may be able to write at the API VIP while a single fault of one host is held; 0 to report it alone")
+	wholeIn   = flag.Duration("whole", 3*time.Minute, "how long the site may take to be whole again after the last mend, without a person")
+	output    = flag.String("output", "../../_output/chaos", "where results and artefacts go")
+)
+
+// atVIP is the name of the target that is the API's virtual address.
+const atVIP = "vip"
+
+// result is what a round cost, one line of results.jsonl.
+type result struct {
+	Seed   uint64    `json:"seed"`
+	Round  int       `json:"round"`
+	Time   time.Time `json:"time"`
+	Faults []string  `json:"faults"`
+	Single bool      `json:"single,omitempty"`
+	// Held is from the first fault to the mend. VIP and Any are the longest times
+	// meanwhile without an acknowledged write at the VIP and by any way, Whole is
+	// from the mend until all was whole.
+	Held  evidence.Seconds `json:"held"`
+	VIP   evidence.Seconds `json:"vip"`
+	Any   evidence.Seconds `json:"any"`
+	Whole evidence.Seconds `json:"whole"`
+	// Writes is how many were acknowledged.
+	Writes int      `json:"writes"`
+	Fenced []string `json:"fenced,omitempty"`
+	// Asked is what a person was asked for, where the site waited for one.
+	Asked string `json:"asked,omitempty"`
+	// Notes are steps that could not be done, as where their host was off.
+	Notes  []string `json:"notes,omitempty"`
+	Failed []string `json:"failed,omitempty"`
+}
+
+// chaos is the site that is broken.
+type chaos struct {
+	*labsite.Site
+	api *rest.Config
+}
+
+func TestRandomFaults(t *testing.T) {
+	if *labName == "" {
+		t.Skip("sites are broken at random by 'hack/test chaos'")
+	}
+	c := open(t)
+	shape := c.shape()
+	var all []result
+	defer func() { t.Log(summary(all)) }()
+	for n, began := *first, time.Now(); more(n, began); n++ {
+		round := plan.Draw(*seed, n, shape)
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Logf("%s", round)
+			all = append(all, c.play(t, round))
+		})
+		if err := c.Whole(t.Context()); err != nil {
+			t.Fatalf("round %d of seed %d left a site that is not whole, and nothing more is broken: %v", n, *seed, err)
+		}
+	}
+}
+
+func more(n int, began time.Time) bool {
+	if *rounds > 0 {
+		return n < *first+*rounds
+	}
+	return time.Since(began) < time.Duration(*minutes)*time.Minute
+}
+
+func open(t *testing.T) *chaos {
+	t.Helper()
+	up := []string{"--control-planes=2", fmt.Sprintf("--workers=%d", *workers), "--post-delay=" + postDelay.String()}
+	s, err := labsite.Open(t.Context(), labsite.Options{Name: *labName, Program: *program, Up: up})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !*keep {
+		t.Cleanup(func() {
+			if err := s.Down(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &chaos{Site: s, api: config}
+}
+
+func (c *chaos) shape() plan.Shape {
+	s := plan.Shape{ControlPlanes: c.ControlPlanes()}
+	for _, h := range c.Lab.Layout.Hosts {
+		if !slices.Contains(s.ControlPlanes, h.Name) {
+			s.Workers = append(s.Workers, h.Name)
+		}
+	}
+	return s
+}
+
+// play plays one round on a site that is whole, and returns what it cost.
+func (c *chaos) play(t *testing.T, round plan.Round) result {
+	out := result{Seed: round.Seed, Round: round.Number, Time: time.Now().UTC(), Single: round.Single() && !c.worker(round)}
+	for _, s := range round.Steps {
+		out.Faults = append(out.Faults, s.String())
+	}
+	fail := func(format string, args ...any) {
+		t.Helper()
+		out.Failed = append(out.Failed, fmt.Sprintf(format, args...))
+		t.Errorf(format, args...)
+	}
+	if err := c.wholeWithin(t.Context(), *wholeIn); err != nil {
+		fail("the site is not whole before the round: %v", err)
+		return out
+	}
+	rec, load := c.startLoad(t)
+	at := time.Now()
+	out.Notes = c.breakIt(t.Context(), round)
+	mended := time.Now()
+	history := rec.Copy()
+	out.Held = evidence.In(mended.Sub(at))
+	out.VIP = evidence.In(history.Gap(atVIP, rec.At(at), rec.At(mended)).Length)
+	out.Any = evidence.In(history.Gap("", rec.At(at), rec.At(mended)).Length)
+	out.Notes = append(out.Notes, c.mend(t.Context(), round)...)
+	err := c.wholeWithin(t.Context(), *wholeIn)
+	out.Whole = evidence.In(time.Since(mended))
+	if err != nil {
+		if out.Asked = c.asked(t.Context()); out.Asked == "" {
+			fail("not whole %s after the mend, and nobody is asked for anything: %v", *wholeIn, err)
+		} else if err := c.help(t.Context()); err != nil {
+			fail("a person was asked (%s), did it, and the site is not whole: %v", out.Asked, err)
+		}
+	}
+	if err := load.Stop(t.Context()); err != nil {
+		fail("%v", err)
+	}
+	history = rec.Copy()
+	if err := client.Check(history); err != nil {
+		fail("the cluster broke its word: %v", err)
+	}
+	out.Writes = acknowledged(history)
+	out.Fenced = c.fenced(t.Context(), at)
+	if limit := evidence.In(*outage); out.Single && limit > 0 && out.VIP > limit {
+		fail("nobody could write at the VIP for %.1f s while a single fault was held, want at most %s", float64(out.VIP), *outage)
+	}
+	c.note(t, round, out, history, at)
+	return out
+}
+
+// worker reports whether a round is about a worker alone.
+func (c *chaos) worker(round plan.Round) bool {
+	return !slices.ContainsFunc(round.Steps, func(s plan.Step) bool { return slices.Contains(c.ControlPlanes(), s.Host) })
+}
+
+func (c *chaos) startLoad(t *testing.T) (*client.Recorder, *client.Load) {
+	t.Helper()
+	targets := []client.Target{{Name: atVIP, Address: net.JoinHostPort(c.Lab.Layout.APIVIPs[0].String(), "6443")}}
+	for _, h := range c.Lab.Layout.ControlPlanes() {
+		targets = append(targets, client.Target{Name: h.Name, Address: net.JoinHostPort(h.Machine.Addresses[0].Addr().String(), "6443")})
+	}
+	rec := client.NewRecorder()
+	run := fmt.Sprintf("c%d", time.Now().UnixMilli())
+	load, err := client.StartAPI(t.Context(), rec, client.Shape{Targets: targets, Writers: 2, Pause: 100 * time.Millisecond}, run, c.Lab.Dial, c.api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); rec.Last(atVIP) == 0; _ = host.Sleep(t.Context(), 100*time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody could write before anything was broken")
+		}
+	}
+	return rec, load
+}
+
+// breakIt does the steps of a round, each when it is due, also where one before
+// it is not done yet, and holds them. What cannot be done is noted: its host may
+// be off.
+func (c *chaos) breakIt(ctx context.Context, round plan.Round) []string {
+	began := time.Now()
+	done := make(chan string, len(round.Steps))
+	for _, s := range round.Steps {
+		_ = host.Sleep(ctx, time.Until(began.Add(s.After)))
+		go func() {
+			text := ""
+			if err := c.do(ctx, s, s.Script); err != nil {
+				text = fmt.Sprintf("%s: %v", s, err)
+			}
+			done <- text
+		}()
+	}
+	_ = host.Sleep(ctx, round.Hold)
+	var notes []string
+	for range round.Steps {
+		select {
+		case text := <-done:
+			if text != "" {
+				notes = append(notes, text)
+			}
+		default:
+			notes = append(notes, "a step had not ended before the mend")
+		}
+	}
+	return notes
+}
+
+// scriptWithin bounds what is done on a host by hand.
+const scriptWithin = 2 * time.Minute
+
+func (c *chaos) do(ctx context.Context, s plan.Step, script string) error {
+	if s.Fault != nil {
+		return c.Power.Inject(ctx, *s.Fault)
+	}
+	ctx, cancel := context.WithTimeout(ctx, scriptWithin)
+	defer cancel()
+	_, err := c.Sh(ctx, s.Host, "HOST="+s.Host+"; PEER="+c.peer(s.Host)+"; "+script)
+	return err
+}
+
+func (c *chaos) peer(of string) string {
+	for _, h := range c.ControlPlanes() {
+		if h != of {
+			return h
+		}
+	}
+	return ""
+}
+
+// mend takes back all that was broken.
+func (c *chaos) mend(ctx context.Context, round plan.Round) []string {
+	var notes []string
+	if err := c.Clear(ctx, lab.ClearRequest{}); err != nil {
+		notes = append(notes, err.Error())
+	}
+	for _, s := range round.Steps {
+		if s.Undo == "" {
+			continue
+		}
+		var err error
+		for end := time.Now().Add(scriptWithin); ; _ = host.Sleep(ctx, time.Second) {
+			if err = c.do(ctx, s, s.Undo); err == nil || time.Now().After(end) {
+				break
+			}
+		}
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("%s: %v", s.Undo, err))
+		}
+	}
+	return notes
+}
+
+func (c *chaos) wholeWithin(ctx context.Context, d time.Duration) error {
+	for end := time.Now().Add(d); ; _ = host.Sleep(ctx, time.Second) {
+		if err := c.Whole(ctx); err == nil || time.Now().After(end) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// asked is what a host asks a person for, in its own words; empty where none
+// does, or where what it says is not so: it may ask only while its peer's etcd
+// does not run.
+func (c *chaos) asked(ctx context.Context) string {
+	for _, h := range c.ControlPlanes() {
+		r, err := c.Etcd(ctx, h)
+		if err != nil || r.Verdict.Action != state.EtcdAskHuman || r.Verdict.Next == "" {
+			continue
+		}
+		peer, _ := c.Lab.Layout.Host(c.peer(h))
+		if running, err := c.Lab.Processes(ctx, peer, "etcd"); err == nil && len(running) == 0 {
+			return fmt.Sprintf("%s: %s; %s", h, r.Verdict.Reason, r.Verdict.Next)
+		}
+	}
+	return ""
+}
+
+// help is a person who switches on what is off.
+func (c *chaos) help(ctx context.Context) error {
+	for _, h := range c.Lab.Layout.Hosts {
+		if st, err := c.PowerOf(ctx, h.Name); err == nil && st.Power == lab.PowerOff && !h.Spare {
+			if err := c.Power.Power(ctx, lab.PowerRequest{Host: h.Name, Action: lab.ActionOn}); err != nil {
+				return err
+			}
+		}
+	}
+	return c.wholeWithin(ctx, *wholeIn)
+}
+
+func acknowledged(h client.History) int {
+	n := 0
+	for _, o := range h.Ops {
+		if o.Kind == client.Write && o.Outcome == client.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// fenced are the targets of the fences since a moment, as the hosts recorded
+// them.
+func (c *chaos) fenced(ctx context.Context, since time.Time) []string {
+	var out []string
+	for _, h := range c.ControlPlanes() {
+		root, err := c.Lab.Root(ctx, c.Power, h)
+		if err != nil {
+			continue
+		}
+		records, err := fence.History(root + state.FencingHistoryPath)
+		if err != nil {
+			out = append(out, err.Error())
+		}
+		for _, r := range records {
+			if r.Off && r.Time.After(since) && (r.Action == "off" || r.Action == "reboot") {
+				out = append(out, r.Target)
+			}
+		}
+	}
+	return out
+}
+
+// note keeps the figures of a round, and of one that failed what tells why.
+func (c *chaos) note(t *testing.T, round plan.Round, out result, history client.History, at time.Time) {
+	t.Helper()
+	if err := evidence.Append(filepath.Join(*output, "results.jsonl"), out); err != nil {
+		t.Error(err)
+	}
+	t.Logf("held %.1f s; no write at the VIP for %.1f s, by no way for %.1f s; whole %.1f s after the mend; fenced %v; %d writes %s",
+		float64(out.Held), float64(out.VIP), float64(out.Any), float64(out.Whole), out.Fenced, out.Writes, strings.Join(out.Notes, "; "))
+	if len(out.Failed) == 0 {
+		return
+	}
+	dir := filepath.Join(*output, fmt.Sprintf("seed-%d-round-%d", round.Seed, round.Number))
+	err := client.Save(dir, history)
+	since := at.Add(-30 * time.Second).UTC().Format("2006-01-02 15:04:05")
+	for _, h := range c.ControlPlanes() {
+		for name, script := range map[string]string{
+			"journal": "journalctl --no-pager -o short-precise --utc --since '" + since + "'", "pacemaker": "pcs status --full", "explain": "holdfast explain etcd",
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			text, shErr := c.Sh(ctx, h, script+" 2>&1")
+			cancel()
+			if shErr != nil {
+				text += "\n" + shErr.Error()
+			}
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, h+"-"+name+".txt"), []byte(text), 0o600))
+		}
+	}
+	t.Logf("artefacts: %s; play it again: hack/test chaos SEED=%d FIRST=%d ROUNDS=1 (%v)", dir, round.Seed, round.Number, err)
+}
+
+// summary says in one paragraph what all rounds cost.
+func summary(all []result) string {
+	var single, anywhere, whole evidence.Seconds
+	writes, fences, failed, asked := 0, 0, 0, 0
+	for _, r := range all {
+		if r.Single {
+			single = max(single, r.VIP)
+		}
+		anywhere, whole = max(anywhere, r.Any), max(whole, r.Whole)
+		writes, fences = writes+r.Writes, fences+len(r.Fenced)
+		if len(r.Failed) > 0 {
+			failed++
+		}
+		if r.Asked != "" {
+			asked++
+		}
+	}
+	return fmt.Sprintf("%d rounds of seed %d: %d failed, %d asked a person, %d fences, %d acknowledged writes; "+
+		"longest time without a write at the VIP under a single fault %.1f s, by any way under any %.1f s; longest time until whole %.1f s",
+		len(all), *seed, failed, asked, fences, writes, float64(single), float64(anywhere), float64(whole))
+}

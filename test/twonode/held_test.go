@@ -1,0 +1,203 @@
+package twonode_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/twonode/evidence"
+)
+
+// Bounds of faults that are held. The targets are 5 s for a host that cannot be
+// reached and 30 s for what hangs; a machine that others share gets four times
+// and twice as much.
+var (
+	heldFor   = flag.Duration("held", 75*time.Second, "how long a grey failure lasts before it is mended")
+	reachGate = flag.Duration("reach-gate", 20*time.Second, "how long clients on the switch may be unable to write at the API VIP while one host cannot be reached")
+	greyGate  = flag.Duration("grey-gate", 60*time.Second, "the same while something of one host hangs, is filtered or has died")
+)
+
+// held is a fault that nobody mends for a while.
+type held struct {
+	// sick is the host that has it. Nobody else may be fenced; where it is empty,
+	// it cannot be said who is sick.
+	sick string
+	// goesOn is the host that must go on; empty for either.
+	goesOn string
+	within time.Duration
+	// least and most are how many fences there are.
+	least, most int
+}
+
+// hold breaks something, leaves it for a while, and checks what clients outside
+// the hosts could do meanwhile, and who was fenced. Then it mends it.
+func (tr *trial) hold(h held, harm, mend func()) {
+	tr.Helper()
+	tr.survivor = h.goesOn
+	tr.result.Sick, tr.result.Hold = h.sick, evidence.In(*heldFor)
+	tr.now()
+	harm()
+	pause(tr.Context(), time.Until(tr.at.Add(*heldFor)))
+	tr.couldWrite(h.within)
+	tr.ended = time.Now()
+	mend()
+	tr.healthyAgain()
+	tr.fencedOnly(h)
+}
+
+// couldWrite checks for how long nobody outside could write at the API's virtual
+// address until now, and notes the same for all ways into the API.
+func (tr *trial) couldWrite(within time.Duration) {
+	tr.Helper()
+	now := time.Now()
+	history := tr.apiRec.Copy()
+	atVIP := history.Gap(apiVIP, tr.apiRec.At(tr.at), tr.apiRec.At(now))
+	anywhere := history.Gap("", tr.apiRec.At(tr.at), tr.apiRec.At(now))
+	tr.result.Held, tr.result.HeldAny = new(evidence.In(atVIP.Length)), new(evidence.In(anywhere.Length))
+	tr.Logf("while it was held: no write at the VIP for %.1f s (from %.1f s after the fault), by no way for %.1f s",
+		atVIP.Length.Seconds(), (atVIP.From - tr.apiRec.At(tr.at)).Seconds(), anywhere.Length.Seconds())
+	switch {
+	case atVIP.Length > within && atVIP.Open:
+		tr.Errorf("nobody could write at the VIP for the last %s of the fault, want at most %s", atVIP.Length, within)
+	case atVIP.Length > within:
+		tr.Errorf("nobody could write at the VIP for %s, want at most %s", atVIP.Length, within)
+	}
+}
+
+// fencedOnly checks who was fenced, and how often.
+func (tr *trial) fencedOnly(h held) {
+	tr.Helper()
+	list, err := tr.fences(tr.Context(), tr.began)
+	if err != nil {
+		tr.Error(err)
+	}
+	tr.result.Fenced = nil
+	for _, r := range list {
+		tr.result.Fenced = append(tr.result.Fenced, r.Target)
+	}
+	if len(list) < h.least || len(list) > h.most {
+		tr.Errorf("%d fences, want %d to %d: %+v", len(list), h.least, h.most, list)
+	}
+	if h.sick != "" && slices.ContainsFunc(tr.result.Fenced, func(target string) bool { return target != h.sick }) {
+		tr.Errorf("fenced were %v, and sick is %s", tr.result.Fenced, h.sick)
+	}
+	if cuts, err := tr.resets(tr.log, "ForceOff"); err != nil || len(cuts) > h.most {
+		tr.Errorf("BMCs were asked to cut the power %d times, want at most %d: %v (%v)", len(cuts), h.most, cuts, err)
+	}
+}
+
+// holdFaults holds faults of the lab, those of one moment.
+func (tr *trial) holdFaults(h held, list ...lab.Fault) {
+	tr.Helper()
+	tr.hold(h, func() {
+		for _, f := range list {
+			if err := tr.power.Inject(tr.Context(), f); err != nil {
+				tr.Fatal(err)
+			}
+		}
+	}, func() {
+		if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+			tr.Fatal(err)
+		}
+	})
+}
+
+// lead moves the leadership of etcd to a host, whoever has it.
+func (tr *trial) lead(host string) {
+	tr.Helper()
+	tr.eventually(time.Minute, host+" leads etcd", func() error {
+		if now, err := tr.leader(tr.Context()); err != nil || now == host {
+			tr.leads = host
+			return err
+		}
+		st, err := tr.etcdStatus(tr.Context(), host)
+		if err != nil {
+			return err
+		}
+		err = tr.member(tr.Context(), tr.other(host), func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MoveLeader(ctx, st.Header.MemberId)
+			return err
+		})
+		return errors.Join(err, errors.New("asked for it"))
+	})
+}
+
+// part is a part in etcd that a host plays.
+type part string
+
+const (
+	leading   part = "leading"
+	following part = "following"
+)
+
+// each plays a scenario on each host, leading or following, every one as a test
+// of its own so that some can be chosen.
+func each(t *testing.T, name string, parts []part, play func(tr *trial, sick string)) {
+	for _, sick := range []string{"cp-1", "cp-2"} {
+		for _, p := range parts {
+			full := name + ", " + sick
+			if len(parts) > 1 {
+				full += " " + string(p)
+			}
+			unseen(t, full, func(tr *trial) {
+				leader := sick
+				if p == following {
+					leader = tr.other(sick)
+				}
+				tr.lead(leader)
+				play(tr, sick)
+			})
+		}
+	}
+}
+
+// either is where it does not matter who leads: the host that is sick does.
+var either = []part{leading}
+
+// unseen plays a scenario of which nobody has approved yet what people are told.
+func unseen(t *testing.T, name string, play func(tr *trial)) {
+	t.Run(slug(name), func(t *testing.T) {
+		s := open(t)
+		for i := range max(*repeat, 1) {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				tr := newTrial(t, s, name, i)
+				tr.blindfold = true
+				tr.play(play)
+			})
+			if t.Failed() {
+				s.recover(t)
+			}
+		}
+	})
+}
+
+// recover brings the lab back after a scenario that failed, so that the next one
+// is worth its time: what is broken is mended, what is off is switched on.
+func (s *site) recover(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), wholeWithin)
+	defer cancel()
+	if _, err := s.power.Clear(ctx, lab.ClearRequest{}); err != nil {
+		t.Log(err)
+	}
+	for _, h := range s.hosts() {
+		if st, err := s.powerOf(ctx, h); err == nil && st.Power == lab.PowerOff {
+			if err := s.power.Power(ctx, lab.PowerRequest{Host: h, Action: lab.ActionOn}); err != nil {
+				t.Log(err)
+			}
+		}
+	}
+	for s.whole(ctx) != nil && ctx.Err() == nil {
+		pause(ctx, 2*time.Second)
+	}
+	if err := s.whole(context.WithoutCancel(ctx)); err != nil {
+		t.Logf("the cluster is not whole %s after a failure: %v", wholeWithin, err)
+	}
+}
