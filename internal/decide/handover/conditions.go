@@ -57,7 +57,8 @@ func conditions(s Snapshot, look outlook) []Condition {
 		transition(CompletedTransition, handedOver, "HandedOver",
 			"etcd runs under the cluster manager on both hosts", "kubelet still runs etcd"),
 		transition(SetupAvailable, handedOver, "HandedOver",
-			"the two control planes survive the loss of either", "the loss of a control plane stops the cluster"),
+			"the set-up that survives the loss of either control plane is in force; PacemakerCluster says whether one may be lost now",
+			"the loss of a control plane stops the cluster"),
 	}
 	return out
 }
