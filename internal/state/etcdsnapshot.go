@@ -63,8 +63,11 @@ type EtcdLocal struct {
 	// Leader is zero where etcd runs and knows no leader.
 	Leader Fact[MemberID] `json:"leader"`
 	// Leaderless is how long it has known none.
-	Leaderless time.Duration      `json:"leaderless,omitempty"`
-	Members    Fact[[]EtcdMember] `json:"members"`
+	Leaderless time.Duration `json:"leaderless,omitempty"`
+	// Stalled is how long nothing could be committed through the local etcd,
+	// zero while commits succeed.
+	Stalled time.Duration      `json:"stalled,omitempty"`
+	Members Fact[[]EtcdMember] `json:"members"`
 	// StandIn is the member in whose name the stand-in on this host speaks,
 	// zero without one.
 	StandIn Fact[MemberID] `json:"standIn"`
