@@ -164,8 +164,10 @@ func TestAPairThatCommitsNothingSaysWhatItWaitsFor(t *testing.T) {
 			noLeader(r)
 			r.Snapshot.Statement = state.Fact[state.EtcdStatement]{}
 		}, "waits for beta, which is in contact and does not say how its etcd is"},
-		"a leader whose disk takes nothing": {func(r *state.EtcdReport) { r.Snapshot.Local.Stalled = 20 * time.Second },
-			"has committed nothing for 20s; it waits for a disk, its own or beta's"},
+		"a leader whose disk takes nothing": {
+			func(r *state.EtcdReport) { r.Snapshot.Local.Stalled = 20 * time.Second },
+			"has committed nothing for 20s; it waits for a disk, its own or beta's",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := pair()
