@@ -54,9 +54,10 @@ the command again when that day is over.`,
 	},
 	{
 		name: "single-node-ignition-config", short: "Write the Ignition of a single control plane",
-		long: `Write bootstrap-in-place-for-live-iso.ign for a single control plane that is
-installed in place, and worker.ign with which workers join it, on the first day
-or later.`,
+		long: `Write the Ignition of a single control plane as
+bootstrap-in-place-for-live-iso.ign, the name that live images look for, and
+worker.ign with which workers join it within a day; 'create join-config' makes
+another one for those that come later. No disk is written.`,
 		make: (*installer.Installer).SingleNodeIgnitionConfig,
 	},
 }

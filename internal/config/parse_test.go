@@ -169,7 +169,7 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 	tests := map[string][]string{
 		"one": nil,
 		"one-two-workers": {
-			"bootstrapInPlace.installationDisk: hosts with a package-based system keep their disks; it matters to Ignition-based systems only",
+			"bootstrapInPlace.installationDisk: nothing uses it: hosts keep their disks, and nothing is installed in place",
 		},
 		"two-baremetal": {
 			"controlPlane.fencing.credentials[0].certificateVerification: without it whoever answers at that address gets the password",

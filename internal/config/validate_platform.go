@@ -135,6 +135,6 @@ func (v *validator) bootstrapInPlace() {
 	disk := bip.InstallationDisk
 	if disk != "" && (!strings.HasPrefix(disk, "/dev/") || path.Clean(disk) != disk) {
 		v.add(field.Invalid(root.Child("installationDisk"), disk,
-			"must be the path of a device below /dev, for example /dev/sda (only an Ignition-based system has use for it)"))
+			"must be the path of a device below /dev, for example /dev/sda"))
 	}
 }

@@ -17,7 +17,7 @@ func Warnings(c *InstallConfig) []string {
 		out = append(out, "compute: a site of two control planes is expected to have no workers beside them")
 	}
 	if c.BootstrapInPlace != nil && c.BootstrapInPlace.InstallationDisk != "" {
-		out = append(out, "bootstrapInPlace.installationDisk: hosts with a package-based system keep their disks; it matters to Ignition-based systems only")
+		out = append(out, "bootstrapInPlace.installationDisk: nothing uses it: hosts keep their disks, and nothing is installed in place")
 	}
 	return out
 }

@@ -29,6 +29,7 @@ var (
 	step              = metric.Describe("etcd_step", "1 for the next step of this host's agent of etcd; ask-human waits for a person.", "action")
 	members           = metric.Describe("etcd_members", "Members of etcd as this host's own one knows them.", "kind")
 	leader            = metric.Describe("etcd_has_leader", "1 while the etcd of this host runs and knows a leader.")
+	stalled           = metric.Describe("etcd_stalled_seconds", "How long nothing could be committed through the etcd of this host, 0 while commits succeed; not told where it does not run.")
 	down              = metric.Describe("etcd_down_seconds", "How long etcd has been down while it should run.")
 	takeOvers         = metric.Describe("etcd_take_overs_total", "How often this host went on without its peer.")
 	takeOverSeconds   = metric.Describe("etcd_take_over_last_seconds", "How long the last take-over by this host took, from the loss of its peer until this host was the only voter.")
@@ -42,7 +43,7 @@ var (
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat([]*prometheus.Desc{
 		clusterCondition, clusterSince, nodeCondition, resourceCondition, agentCondition, survives, looked, writes, published,
-		recordState, recordWritten, step, members, leader, down, takeOvers, takeOverSeconds, aloneSeconds, takeOverTime,
+		recordState, recordWritten, step, members, leader, stalled, down, takeOvers, takeOverSeconds, aloneSeconds, takeOverTime,
 		standInSeconds, peerLost,
 	}, aboutFences, aboutFailover) {
 		out <- d
@@ -116,6 +117,11 @@ func collectEtcd(out metric.Send, r state.EtcdReport) {
 	out.Gauge(down, r.Down.Seconds())
 	if local.Running.Known {
 		out.Gauge(leader, metric.Bool(local.Running.Value && local.Leader.Value != 0))
+	}
+	// A host in standby is not one that waits: whoever takes the least of the
+	// hosts must not find a zero, nor a wait, where no etcd is.
+	if state.Is(local.Running, true) || local.Stalled > 0 {
+		out.Gauge(stalled, local.Stalled.Seconds())
 	}
 	if local.Members.Known {
 		learners := 0

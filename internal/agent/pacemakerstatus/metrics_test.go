@@ -34,6 +34,7 @@ func TestMetricsTellWhatThisHostSees(t *testing.T) {
 	r.Snapshot.Record = state.Known(state.EtcdRecord{State: state.EtcdPair, TakeOver: state.EtcdTakeOver{Counter: 3}})
 	r.Snapshot.Local = state.EtcdLocal{
 		Running: state.Known(true), Leader: state.Known(state.MemberID(1)), Members: state.Known([]state.EtcdMember{{ID: 1}, {ID: 2, Learner: true}}),
+		Stalled: 20 * time.Second,
 	}
 	r.Verdict.Action = state.EtcdAskHuman
 	in.Etcd = state.Known(r)
@@ -69,7 +70,7 @@ func TestMetricsTellWhatThisHostSees(t *testing.T) {
 		"holdfast_etcd_record pair 1s", "holdfast_etcd_take_overs_total 3s", "holdfast_fences_total cp-2 true 1s", "holdfast_fences_total cp-2 false 1s",
 		"holdfast_fence_last_seconds cp-2 12s", "holdfast_fence_worst_seconds cp-2 3s", "holdfast_fence_delay_seconds cp-2 20s", "holdfast_pacemaker_status_writer 1s",
 		"holdfast_fence_last_phase_seconds cp-2 power-off 2s", "holdfast_etcd_step ask-human 1s", "holdfast_etcd_members voter 1s",
-		"holdfast_etcd_members learner 1s", "holdfast_etcd_has_leader 1s", "holdfast_etcd_take_over_last_seconds 9s",
+		"holdfast_etcd_members learner 1s", "holdfast_etcd_has_leader 1s", "holdfast_etcd_stalled_seconds 20s", "holdfast_etcd_take_over_last_seconds 9s",
 		"holdfast_etcd_alone_last_seconds 1m0s", "holdfast_etcd_take_over_last_timestamp_seconds 19s", "holdfast_peer_lost_timestamp_seconds 2s",
 		"holdfast_etcd_stand_in_last_seconds committing 1.2s", "holdfast_survives_loss cp-2 0s", "holdfast_failover_requests cp-1 cpu 5s",
 		"holdfast_failover_allocatable cp-1 cpu 4s",

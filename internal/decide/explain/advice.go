@@ -44,6 +44,8 @@ var byRule = map[string]advisor{
 	"equal.peer-lost":     join(word, restore),
 	"equal.both-yielded":  restore,
 	"equal.unusable":      restore,
+	"equal.idle":          whyNoLeader,
+	"silent.run":          whyNoLeader,
 	"silent.wait":         peersAgent,
 	"equal.unknown":       peersAgent,
 	"equal.unusable-wait": peersAgent,
@@ -158,6 +160,19 @@ func lookAtServices(Input) []Advice {
 		{"systemctl status corosync pacemaker podman-etcd", "shows which of them does not run"},
 		{"journalctl -u podman-etcd -n 50", "shows what could not be looked up"},
 	}
+}
+
+// whyNoLeader is for two that both run and do not come together.
+func whyNoLeader(in Input) []Advice {
+	if !leaderless(in) {
+		return nil
+	}
+	peer := in.Report.Snapshot.Peer
+	return append(peersExplanation(in),
+		Advice{"ss -tn '( dport = :2380 or sport = :2380 )'", "shows whether the etcds of the two hosts are connected"},
+		Advice{"journalctl -k -n 50", "shows errors of a disk, and what is blocked by one; look on " + peer + " too"},
+		Advice{"journalctl -u podman-etcd -n 50", "shows what etcd's agent has tried, here and on " + peer},
+	)
 }
 
 func peersAgent(in Input) []Advice {

@@ -28,7 +28,7 @@ type Status string
 const (
 	Healthy    Status = "healthy"     // one of two voters; either host may fail
 	Degraded   Status = "degraded"    // takes writes, but one more failure stops or loses
-	Waiting    Status = "waiting"     // takes no writes; goes on by itself
+	Waiting    Status = "waiting"     // takes no writes; nothing is asked of a person
 	NeedsHuman Status = "needs-human" // nothing will happen without a person, or the peer
 	Stopped    Status = "stopped"     // Pacemaker wants it so
 	Unknown    Status = "unknown"     // too little could be seen
@@ -58,7 +58,7 @@ type Service string
 // The services.
 const (
 	Writes    Service = "writes"
-	ReadsOnly Service = "reads-only" // etcd runs and has no leader
+	ReadsOnly Service = "reads-only" // etcd runs and commits nothing
 	None      Service = "none"       // etcd does not run
 	Unclear   Service = "unknown"
 )
@@ -157,7 +157,7 @@ func service(l state.EtcdLocal) Service {
 		return None
 	case !l.Running.Known, !l.Leader.Known:
 		return Unclear
-	case l.Leader.Value == 0:
+	case l.Leader.Value == 0, l.Stalled > election:
 		return ReadsOnly
 	}
 	return Writes

@@ -143,6 +143,52 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestAPairThatCommitsNothingSaysWhatItWaitsFor: "it goes on by itself" was said
+// of two that waited for each other for ever.
+func TestAPairThatCommitsNothingSaysWhatItWaitsFor(t *testing.T) {
+	noLeader := func(r *state.EtcdReport) {
+		r.Snapshot.Local.Leader, r.Snapshot.Local.Leaderless = state.Known(state.MemberID(0)), 30*time.Minute
+		r.Snapshot.Statement.Value.Running, r.Snapshot.Statement.Value.Age = state.Known(true), 29*time.Minute
+	}
+	for name, c := range map[string]struct {
+		change func(*state.EtcdReport)
+		want   string
+	}{
+		"the peer's etcd runs, as it said": {noLeader, "waits for the vote of beta, whose etcd runs, as it said 29m00s ago"},
+		"the peer's etcd is down": {func(r *state.EtcdReport) {
+			noLeader(r)
+			r.Snapshot.Local.Leaderless = 20 * time.Second
+			r.Snapshot.Statement.Value.Running = state.Known(false)
+		}, "waits for the etcd of beta, which does not run"},
+		"the peer says nothing": {func(r *state.EtcdReport) {
+			noLeader(r)
+			r.Snapshot.Statement = state.Fact[state.EtcdStatement]{}
+		}, "waits for beta, which is in contact and does not say how its etcd is"},
+		"a leader whose disk takes nothing": {
+			func(r *state.EtcdReport) { r.Snapshot.Local.Stalled = 20 * time.Second },
+			"has committed nothing for 20s; it waits for a disk, its own or beta's",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := pair()
+			c.change(&in.Report)
+			in.Report.Verdict = etcdmember.Decide(in.Report.Snapshot)
+			e := Etcd(in)
+			if !strings.Contains(e.Summary, c.want) || strings.Contains(e.Summary, "by itself") || e.Status != Waiting || e.Service != ReadsOnly || len(e.Next) == 0 {
+				t.Errorf("rule %s, %s, %s, %d to do: %s", e.Rule, e.Status, e.Service, len(e.Next), e.Summary)
+			}
+		})
+	}
+	in := pair()
+	in.Report.Snapshot.Statement.Value.Running = state.Known(true)
+	in.Report.Snapshot.Local.Leader, in.Report.Snapshot.Local.Leaderless = state.Known(state.MemberID(0)), time.Second
+	in.Report.Snapshot.Local.Stalled = time.Second
+	in.Report.Verdict = etcdmember.Decide(in.Report.Snapshot)
+	if e := Etcd(in); !strings.Contains(e.Summary, "it goes on by itself") || len(e.Next) > 0 {
+		t.Errorf("an election: %s, %+v", e.Summary, e.Next)
+	}
+}
+
 func TestAHostThatIsNotOneOfTwoIsNoFailure(t *testing.T) {
 	e := Etcd(Input{Source: FromFiles, Unmanaged: true})
 	if e.Status != Unmanaged || e.Status.ExitCode() != 0 || len(e.Next) != 0 {

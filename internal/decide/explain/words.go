@@ -22,7 +22,7 @@ func summary(in Input, status Status, service Service) string {
 	case Stopped:
 		return "etcd is stopped here, as Pacemaker wants it"
 	case Waiting:
-		return serviceWords(service, snap) + "; it goes on by itself"
+		return serviceWords(service, snap) + "; " + awaited(in, service)
 	default:
 		return unseen(in)
 	}
@@ -55,11 +55,53 @@ func unsafe(s state.EtcdSnapshot) string {
 	return "not both hosts are known to hold everything yet"
 }
 
+// election is what two voters may take until they agree on a leader. What lasts
+// longer does not end by itself where each waits for the other.
+const election = 5 * time.Second
+
+// leaderless reports whether etcd runs, commits nothing for longer than an
+// election takes, and this host has nothing to do about it at the moment.
+func leaderless(in Input) bool {
+	l := in.Report.Snapshot.Local
+	idle := in.Report.Verdict.Action == state.EtcdIdle || in.Report.Verdict.Action == state.EtcdWait
+	return idle && service(l) == ReadsOnly && max(l.Leaderless, l.Stalled) > election
+}
+
+// awaited says what has to come before a host that takes no writes takes them
+// again.
+func awaited(in Input, service Service) string {
+	snap := in.Report.Snapshot
+	contact, said := snap.Pacemaker.Contact, snap.Statement
+	switch {
+	case service != ReadsOnly || !leaderless(in):
+		return "it goes on by itself"
+	case snap.Local.Leader.Value != 0:
+		return "it waits for a disk, its own or " + snap.Peer + "'s, that takes what is written"
+	case state.Is(contact, false):
+		return "it waits for " + snap.Peer + ", or for a proof that " + snap.Peer + " is off"
+	case !contact.Known:
+		return "it waits until it knows whether " + snap.Peer + " is in contact"
+	case !said.Known || !said.Value.Running.Known:
+		return "it waits for " + snap.Peer + ", which is in contact and does not say how its etcd is"
+	case !said.Value.Running.Value:
+		return "it waits for the etcd of " + snap.Peer + ", which does not run"
+	}
+	when := ""
+	if said.Value.Age > 0 {
+		when = " " + Ago(said.Value.Age) + " ago"
+	}
+	return "it waits for the vote of " + snap.Peer + ", whose etcd runs, as it said" + when +
+		", and does not reach this one: a disk that hangs, port 2380, or a certificate"
+}
+
 func serviceWords(service Service, s state.EtcdSnapshot) string {
 	switch service {
 	case Writes:
 		return "takes writes"
 	case ReadsOnly:
+		if s.Local.Leader.Value != 0 {
+			return "read-only: etcd runs and has committed nothing for " + Ago(s.Local.Stalled)
+		}
 		lasted := ""
 		if s.Local.Leaderless > 0 {
 			lasted = ", for " + Ago(s.Local.Leaderless)
