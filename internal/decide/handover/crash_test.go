@@ -365,8 +365,7 @@ func TestASetUpThatIsStruckAnywhereComesToItsEnd(t *testing.T) {
 	}
 }
 
-// A second strike comes while the first is being mended. All of the first 40
-// ticks with all of the 40 after each were played once; these are some of them.
+// A second strike comes while the first is being mended.
 func TestASetUpThatIsStruckTwiceComesToItsEnd(t *testing.T) {
 	names := slices.Sorted(func(yield func(string) bool) {
 		for name := range harms {
