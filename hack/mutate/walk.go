@@ -129,14 +129,14 @@ func (r *rewriter) change(n ast.Node) {
 func (r *rewriter) binary(n *ast.BinaryExpr) {
 	switch n.Op {
 	case token.LAND, token.LOR:
-		neutral := map[token.Token]string{token.LAND: "true", token.LOR: "false"}[n.Op]
+		neutral := map[string]string{"&&": "true", "||": "false"}[n.Op.String()]
 		for _, e := range []ast.Expr{n.X, n.Y} {
 			if b, ok := e.(*ast.BinaryExpr); !ok || b.Op != n.Op {
 				r.is(e, neutral)
 			}
 		}
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
-		moved := map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">"}[n.Op]
+		moved := map[string]string{"<": "<=", "<=": "<", ">": ">=", ">=": ">"}[n.Op.String()]
 		other := r.text(n.X) + " " + moved + " " + r.text(n.Y)
 		r.is(n, other)
 	default:

@@ -89,6 +89,7 @@ var layers = map[string]layer{
 	"internal/cli":          person,
 	"cmd":                   binary,
 	"test":                  lab,
+	"hack/mutate":           lab,
 }
 
 // generators are programs of the generate step; they belong to no layer.

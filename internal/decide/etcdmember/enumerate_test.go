@@ -135,6 +135,12 @@ func pick[T any](values []T, set func(*state.EtcdSnapshot, T)) dimension {
 	}
 }
 
+// forcedBefore is a person's word of before the peer joined again.
+func forcedBefore(s *state.EtcdSnapshot) {
+	forces(s)
+	s.Proofs.Human.Value.At = s.Pacemaker.Joined - time.Second
+}
+
 func dimensions() []dimension {
 	facts := []state.Fact[state.EtcdFenced]{{}, host(fenced).Proofs.Fenced, state.Known(state.EtcdFenced{Target: "beta", State: "Off", Boot: "boot-2", At: time.Second}), state.Known(state.EtcdFenced{Target: "beta", State: "PoweringOff", Boot: "boot-2", At: time.Hour})}
 	return []dimension{
@@ -160,7 +166,7 @@ func dimensions() []dimension {
 			}
 		}),
 		pick(facts, func(s *state.EtcdSnapshot, v state.Fact[state.EtcdFenced]) { s.Proofs.Fenced = v }),
-		pick([]func(*state.EtcdSnapshot){func(*state.EtcdSnapshot) {}, confirms, forces}, func(s *state.EtcdSnapshot, f func(*state.EtcdSnapshot)) { f(s) }),
+		pick([]func(*state.EtcdSnapshot){func(*state.EtcdSnapshot) {}, confirms, forces, forcedBefore}, func(s *state.EtcdSnapshot, f func(*state.EtcdSnapshot)) { f(s) }),
 		pick([]string{"", "boot-2"}, func(s *state.EtcdSnapshot, v string) { s.Proofs.Heard = v }),
 		pick([]state.CopyState{state.CopyNone, state.CopyWhole, state.CopyDamaged}, func(s *state.EtcdSnapshot, v state.CopyState) { s.Data.Value.Copy = v }),
 		pick([]state.MemberID{0, 0xa, 0xb}, func(s *state.EtcdSnapshot, v state.MemberID) { s.Local.Leader = state.Known(v) }),
