@@ -51,7 +51,7 @@ func (a *API) site(ctx context.Context, t *told) error {
 	c, err := config.Unmarshal([]byte(cm.Data[siteConfigKey]))
 	if err != nil || c.ControlPlaneReplicas() == 0 {
 		t.limit(fmt.Sprintf("ConfigMap %s/%s is not understood, so nothing is compared with it", siteConfigNamespace, siteConfigName))
-		return nil
+		return nil //nolint:nilerr // it is said
 	}
 	top := topology.Of(c)
 	t.with(func(f *standing.Facts) {
