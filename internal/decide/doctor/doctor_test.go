@@ -44,10 +44,10 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	}
 	one := wellMany("cp-1")
 	one.Cluster.Pods.Value = one.Cluster.Pods.Value[:1]
-	if got, want := ids(one), "power-reboots clock-sync etcd-disk etcd-space certificates swap names"; got != want {
+	if got, want := ids(one), "power-reboots clock-sync etcd-disk etcd-space nodes certificates swap names"; got != want {
 		t.Errorf("one host: %s", got)
 	}
-	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space certificates versions swap names cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
+	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space nodes certificates versions swap names cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
 		t.Errorf("three hosts: %s", got)
 	}
 	if len(Examine(wellTwo())) != len(Checks()) {
@@ -280,6 +280,8 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 
 		{"kubelets that differ", "versions", func(f *Facts) { f.Cluster.Nodes.Value[1].Kubelet = "v1.36.4" }, Warning, "kubelet: v1.36.3 on cp-1; v1.36.4 on cp-2"},
 		{"runtimes that differ", "versions", func(f *Facts) { f.Cluster.Nodes.Value[1].Runtime = "containerd://2.4.2" }, Advice, "container runtime"},
+		{"a Node was deleted", "nodes", func(f *Facts) { f.Cluster.Nodes.Value = f.Cluster.Nodes.Value[:1] }, Critical, "1 of 2 control planes have a Node"},
+		{"a role label was taken off", "nodes", func(f *Facts) { delete(f.Cluster.Nodes.Value[1].Labels, state.LabelMaster) }, Warning, "its Node lacks node-role.kubernetes.io/master"},
 		{"swap", "swap", func(f *Facts) { f.Hosts[0].Swap.Value = 2 << 30 }, Warning, "2048 MiB"},
 		{"a name that does not resolve", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Problem = "no such host" }, Warning, "api.one.site does not resolve: no such host"},
 		{"a name that leads elsewhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Addresses = []string{"10.0.0.6"} }, Warning, "resolves to 10.0.0.6 and not to 10.0.0.5"},

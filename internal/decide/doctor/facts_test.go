@@ -46,7 +46,7 @@ func amountOf(cores, gib, pods int64) Amount {
 func node(name string) Node {
 	return Node{
 		Name: name, ControlPlane: true, Kubelet: "v1.36.3", Runtime: "containerd://2.4.1", Allocatable: amountOf(8, 32, 110),
-		Labels:  map[string]string{state.LabelControlPlane: "", "kubernetes.io/hostname": name},
+		Labels:  map[string]string{state.LabelControlPlane: "", state.LabelMaster: "", "kubernetes.io/hostname": name},
 		Machine: state.Machine{UUID: "uuid-" + name, Serial: "serial-" + name}.String(),
 	}
 }

@@ -6,11 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // hostChecks are about hosts in general.
 var hostChecks = []Check{
+	{
+		ID: "nodes", Title: "every control plane has its Node, with its role labels", For: Everywhere, judge: judgeNodes,
+		Why: "A Node is a record of its host, which anybody may delete while the host runs on. Without it nothing new is scheduled there and its pods are deleted; without the role labels routers, operators and guards pass it by. The agent of the host makes both again within seconds, so what stays away has a reason.",
+		Type: []string{
+			"journalctl -u holdfast-agent -n 50     # on that host: docs/runbook/deleted-objects.md",
+			"systemctl restart kubelet              # there, upon which kubelet registers",
+		},
+	},
 	{
 		ID: "certificates", Title: "no certificate ends soon", For: Everywhere, judge: judgeCertificates,
 		Why: "A certificate that ends while a host is off keeps it from coming back: kubelet cannot talk to the API that would give it a new one. kubeadm's end after a year unless they are renewed; kubelet renews its own while it runs.",
@@ -110,6 +119,28 @@ func (s *sheet) differ(nodes []Node, what string, level Level, version func(Node
 		words = append(words, v+" on "+strings.Join(on[v], ", "))
 	}
 	s.say(level, "", "%s: %s", what, strings.Join(words, "; "))
+}
+
+// judgeNodes compares the Nodes with what the cluster was installed as.
+func judgeNodes(s *sheet) {
+	nodes, ok := known(s, "the nodes", s.Cluster.Nodes)
+	if !ok {
+		return
+	}
+	there := 0
+	for _, n := range nodes {
+		if n.ControlPlane {
+			there++
+		}
+		if lost := noderole.Missing(n.Labels, false, n.ControlPlane); len(lost) > 0 {
+			s.say(Warning, n.Name, "its Node lacks %s", strings.Join(lost, ", "))
+		}
+	}
+	level := OK
+	if there < s.Topology.ControlPlanes {
+		level = Critical
+	}
+	s.say(level, "", "%d of %d control planes have a Node", there, s.Topology.ControlPlanes)
 }
 
 func judgeSwap(s *sheet) {

@@ -310,8 +310,12 @@ func TestAdviceOfAStandInIsGivenOnlyWhileTheTakeOverIsNotOver(t *testing.T) {
 		vote   state.MemberID
 		says   bool
 	}{
-		{state.EtcdTakingOver, 0, 0, true}, {state.EtcdTakingOver, 7, 0, true}, {state.EtcdPair, 0, 0, true}, {state.EtcdSole, 7, 9, true},
-		{state.EtcdPair, 7, 0, false}, {state.EtcdSole, 7, 0, false},
+		{state.EtcdTakingOver, 0, 0, true},
+		{state.EtcdTakingOver, 7, 0, true},
+		{state.EtcdPair, 0, 0, true},
+		{state.EtcdSole, 7, 9, true},
+		{state.EtcdPair, 7, 0, false},
+		{state.EtcdSole, 7, 0, false},
 	} {
 		s := &r.Snapshot
 		s.Record = state.Known(state.EtcdRecord{State: c.state})

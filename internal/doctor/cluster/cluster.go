@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -132,9 +133,11 @@ func (c *Cluster) dual(ctx context.Context) bool {
 	return err == nil && mode == "DualReplica"
 }
 
+// controlPlane is whether a node is labelled as one, or its kubelet says that it
+// was installed as one: it may have lost the label.
 func controlPlane(n *corev1.Node) bool {
 	_, ok := n.Labels[state.LabelControlPlane]
-	return ok
+	return ok || n.Labels[noderole.Claim] == string(state.RoleMaster)
 }
 
 func nodeOf(n *corev1.Node) decide.Node {
