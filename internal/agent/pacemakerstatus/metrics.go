@@ -118,9 +118,9 @@ func collectEtcd(out metric.Send, r state.EtcdReport) {
 	if local.Running.Known {
 		out.Gauge(leader, metric.Bool(local.Running.Value && local.Leader.Value != 0))
 	}
-	// A host in standby is not one that waits: whoever takes the least of the
-	// hosts must not find a zero, nor a wait, where no etcd is.
-	if state.Is(local.Running, true) || local.Stalled > 0 {
+	// Whoever takes the least of the hosts must find neither a zero nor a wait
+	// that stands still on one whose etcd is stopped.
+	if state.Is(local.Running, true) {
 		out.Gauge(stalled, local.Stalled.Seconds())
 	}
 	if local.Members.Known {

@@ -46,6 +46,9 @@ var byRule = map[string]advisor{
 	"equal.unusable":      restore,
 	"equal.idle":          whyNoLeader,
 	"silent.run":          whyNoLeader,
+	"stall.own":           whyNoLeader,
+	"stall.wait":          whyNoLeader,
+	"stall.both":          join(lookAtDisks, peersExplanation),
 	"silent.wait":         peersAgent,
 	"equal.unknown":       peersAgent,
 	"equal.unusable-wait": peersAgent,
@@ -173,6 +176,14 @@ func whyNoLeader(in Input) []Advice {
 		Advice{"journalctl -k -n 50", "shows errors of a disk, and what is blocked by one; look on " + peer + " too"},
 		Advice{"journalctl -u podman-etcd -n 50", "shows what etcd's agent has tried, here and on " + peer},
 	)
+}
+
+// lookAtDisks is for two of which neither can work: one has to be mended.
+func lookAtDisks(in Input) []Advice {
+	return []Advice{
+		{Does: "mend what holds etcd up on one of the hosts, here: " + in.Report.Snapshot.Local.Sick + "; that one goes on"},
+		{"journalctl -k -n 50", "shows errors of a disk, and what is blocked by one; look on " + in.Report.Snapshot.Peer + " too"},
+	}
 }
 
 func peersAgent(in Input) []Advice {

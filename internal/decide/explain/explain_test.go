@@ -164,6 +164,12 @@ func TestAPairThatCommitsNothingSaysWhatItWaitsFor(t *testing.T) {
 			noLeader(r)
 			r.Snapshot.Statement = state.Fact[state.EtcdStatement]{}
 		}, "waits for beta, which is in contact and does not say how its etcd is"},
+		"an etcd that its own tests find unable to work": {
+			func(r *state.EtcdReport) {
+				r.Snapshot.Local.Stalled, r.Snapshot.Local.Sick = 20*time.Second, "its disk does not answer"
+			},
+			"etcd of this host cannot work, its disk does not answer: it waits for beta",
+		},
 		"a leader whose disk takes nothing": {
 			func(r *state.EtcdReport) { r.Snapshot.Local.Stalled = 20 * time.Second },
 			"has committed nothing for 20s; it waits for a disk, its own or beta's",

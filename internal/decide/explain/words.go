@@ -75,6 +75,10 @@ func awaited(in Input, service Service) string {
 	switch {
 	case service != ReadsOnly || !leaderless(in):
 		return "it goes on by itself"
+	case snap.Local.Sick != "":
+		return "etcd of this host cannot work, " + snap.Local.Sick + ": it waits for " + snap.Peer + ", which goes on without this host"
+	case in.Report.Verdict.Rule == "stall.wait":
+		return "it waits for " + snap.Peer + " to give way, and has it fenced otherwise"
 	case snap.Local.Leader.Value != 0:
 		return "it waits for a disk, its own or " + snap.Peer + "'s, that takes what is written"
 	case state.Is(contact, false):
