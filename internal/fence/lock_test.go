@@ -39,6 +39,7 @@ func TestARotationIsNotTakenBackByAJobThatBeganBefore(t *testing.T) {
 	select {
 	case err := <-rotated:
 		t.Errorf("the rotation did not wait: %v", err)
+		rotated <- err
 	case <-time.After(3 * lockInterval):
 	}
 	close(goOn)

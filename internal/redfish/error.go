@@ -332,7 +332,9 @@ func standsAlone(before, word, after string) bool {
 	last, _ := utf8.DecodeLastRuneInString(word)
 	left, _ := utf8.DecodeLastRuneInString(before)
 	right, _ := utf8.DecodeRuneInString(after)
-	return !(before != "" && inWord(first) && inWord(left)) && !(after != "" && inWord(last) && inWord(right))
+	goesOnLeft := before != "" && inWord(first) && inWord(left)
+	goesOnRight := after != "" && inWord(last) && inWord(right)
+	return !goesOnLeft && !goesOnRight
 }
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -81,8 +81,8 @@ func TestTheActionIsTakenFromTheAnswer(t *testing.T) {
 		"an odd ActionInfo":      {`{"target":"/r","@Redfish.ActionInfo":{"@odata.id":"/info"}}`, "/r"},
 	} {
 		var asked []string
-		a := strings.Index(whole, `{"#Computer`)
-		e := service(t, whole[:a]+`{"#ComputerSystem.Reset":`+c.actions+`}}`, &asked)
+		before, _, _ := strings.Cut(whole, `{"#Computer`)
+		e := service(t, before+`{"#ComputerSystem.Reset":`+c.actions+`}}`, &asked)
 		client := open(t, e)
 		if err := client.Off(t.Context()); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], c.want+" ") {
 			t.Errorf("%s: asked %q, %v", name, asked, err)
