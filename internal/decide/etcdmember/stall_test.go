@@ -44,7 +44,6 @@ func TestAPairThatCommitsNothingEnds(t *testing.T) {
 		"a sick host fences nobody":                              {host(stalls(long), sick), "stall.own", state.EtcdWait},
 		"nor one whose peer says nothing":                        {host(stalls(long), sick, peerHangs), "stall.own", state.EtcdWait},
 		"two sick hosts ask a person":                            {host(stalls(long), sick, peerSick), "stall.both", state.EtcdAskHuman},
-		"a host that has not heard its peer fences nobody":       {host(stalls(long), peerHangs, func(s *state.EtcdSnapshot) { s.Proofs.Heard = ""; s.Statement.Value.Record.State = state.EtcdLearner }), "equal.idle", state.EtcdIdle},
 		"a host that leaves does so":                             {host(stalls(long), peerSick, leaves), "leave.hand-over-leadership", state.EtcdMoveLeader},
 		"a peer that leaves is not fenced":                       {host(stalls(long), peerSick, func(s *state.EtcdSnapshot) { s.Statement.Value.Leaving = true }), "equal.idle", state.EtcdIdle},
 		"the first by name waits where nothing tells them apart": {host(stalls(long)), "stall.wait", state.EtcdWait},
