@@ -96,7 +96,9 @@ func Limit(a state.EtcdAction) time.Duration {
 	switch a {
 	case state.EtcdWriteRecord:
 		return recordTime
-	case state.EtcdStart, state.EtcdStartStandIn:
+	case state.EtcdStart: // a learner's first start is written down before it
+		return recordTime + startTime
+	case state.EtcdStartStandIn:
 		return startTime
 	case state.EtcdStop:
 		return 2 * stopTime

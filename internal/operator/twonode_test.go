@@ -149,10 +149,10 @@ func (c *cluster) changesAreCarriedOut() {
 
 	c.t.Log("a host that is down changes nothing and fails nothing")
 	c.setReady("cp-2", corev1.ConditionUnknown)
-	c.t.Log("what is changed meanwhile waits for it")
+	c.t.Log("what is changed meanwhile reaches the host that is there, and waits for the other")
 	secret.Data["password"] = []byte("hush-4")
 	must(c.t, c.admin.Update(c.t.Context(), secret))
-	c.eventually(handover.SetupProgressing, "True Waiting step 2 of 6 (fencing) on cp-1 and cp-2, waiting: node cp-2 is not ready")
+	c.eventually(handover.SetupProgressing, "True Waiting step 2 of 6 (fencing) on cp-2, waiting: node cp-2 is not ready")
 	if got := c.condition(handover.SetupDegraded); !strings.HasPrefix(got, "False") {
 		c.t.Error(got)
 	}

@@ -200,7 +200,9 @@ func (c *cluster) start(host, dir string) {
 	n.files = files{filepath.Join(dir, host+".live"), filepath.Join(dir, host+".kept")}
 	ctx, stop := context.WithCancel(c.t.Context())
 	c.host[host], c.stop[host] = n, stop
-	go n.Run(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); n.Run(ctx) }()
+	c.t.Cleanup(func() { stop(); <-done }) // it writes into the test's folder until then
 }
 
 func (c *cluster) online(name string) metav1.Condition {
