@@ -55,8 +55,12 @@ type pulse struct {
 	waiting time.Duration // since when the process waits for a disk; zero for not
 }
 
-// moved takes up the commit index that etcd told.
+// moved takes up the commit index that etcd told. One that waits for a leader,
+// or does not answer, tells none; one whose copy was replaced begins lower.
 func (p *pulse) moved(index uint64) {
+	if index == 0 {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if index > p.index {

@@ -107,6 +107,23 @@ func TestAnEtcdThatWasStoppedInAStallKeepsItUntilItsNextStart(t *testing.T) {
 	})
 }
 
+func TestAnEtcdThatAnswersNowAndThenCommitsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPulse(errors.New("no leader"), func() error { return nil })
+		p.state(true)
+		p.moved(100)
+		go func() { _ = p.run(t.Context()) }()
+		for range 5 {
+			time.Sleep(5 * time.Second)
+			p.moved(0) // it did not answer, and then it did
+			p.moved(100)
+		}
+		if stalled, _ := p.state(true); stalled != 25*time.Second {
+			t.Errorf("stalled for %s", stalled)
+		}
+	})
+}
+
 // files writes an authority and a certificate for a node, and returns how it
 // meets its peer.
 func files(t *testing.T, ca *x509.Certificate, caKey *ecdsa.PrivateKey, name, peer string) pairTLS {
