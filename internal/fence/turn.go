@@ -47,7 +47,7 @@ func (f *attempt) askTurn(ctx context.Context, cut bool) {
 	f.turn = turn
 }
 
-var turns = map[state.RaceTurn]string{
+var turns = map[state.RaceTurn]string{ //nolint:exhaustive // the order is nothing to tell
 	state.RaceFirst: "this host does not wait", state.RaceLast: "this host waits longer than its peer",
 }
 

@@ -123,7 +123,9 @@ func TestWhereNobodyTellsTheTurnTheOrderDecides(t *testing.T) {
 
 func TestAPersonTakesNoPartInARace(t *testing.T) {
 	t.Parallel()
-	b, r := judge(t, func(int, state.RaceRequest) (state.FenceRace, error) { return state.FenceRace{Turn: state.RaceLast}, nil })
+	b, r := judge(t, func(int, state.RaceRequest) (state.FenceRace, error) {
+		return state.FenceRace{Turn: state.RaceLast}, nil
+	})
 	if code := b.run(t.Context(), options{action: "off", target: "cp-1", powerTimeout: time.Minute, byHand: true}); code != exitOK || len(r.asked) != 0 {
 		t.Errorf("exit %d, asked %+v", code, r.asked)
 	}
