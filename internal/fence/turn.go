@@ -47,7 +47,7 @@ func (f *attempt) askTurn(ctx context.Context, cut bool) {
 	f.turn = turn
 }
 
-var turns = map[state.RaceTurn]string{
+var turns = map[state.RaceTurn]string{ //nolint:exhaustive // the order is nothing to tell
 	state.RaceFirst: "this host does not wait", state.RaceLast: "this host waits longer than its peer",
 }
 
@@ -68,13 +68,16 @@ func (f *attempt) pause(ctx context.Context, d fencing.Decision) error {
 	if d.Step != fencing.Hold {
 		return host.Sleep(ctx, d.Wait)
 	}
-	for left := d.Wait; left > 0; left -= turnInterval {
+	for end := time.Now().Add(d.Wait); ; {
 		if f.askTurn(ctx, false); f.turn.Turn == state.RaceFirst {
+			return ctx.Err()
+		}
+		left := time.Until(end) // a daemon that hangs took some of it
+		if left <= 0 {
 			return ctx.Err()
 		}
 		if err := host.Sleep(ctx, min(left, turnInterval)); err != nil {
 			return err
 		}
 	}
-	return nil
 }

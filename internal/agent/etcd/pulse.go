@@ -64,10 +64,14 @@ func (p *pulse) moved(index uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if index > p.index {
-		p.last = p.uptime()
+		p.well()
 	}
 	p.index = index
 }
+
+// well is called when something was committed: what was found before is of
+// another stall.
+func (p *pulse) well() { p.last, p.failed, p.waiting = p.uptime(), "", 0 }
 
 // state returns for how long nothing was committed, and what this host found
 // wrong with itself. Of an etcd that is stopped it says what was so at last; one
@@ -77,7 +81,8 @@ func (p *pulse) state(running bool) (stalled time.Duration, sick string) {
 	defer p.mu.Unlock()
 	now := p.uptime()
 	if running && !p.running {
-		p.last, p.stalled, p.waiting = now, 0, 0
+		p.well()
+		p.stalled = 0
 	}
 	p.running = running
 	if running {
@@ -131,7 +136,7 @@ func (p *pulse) beat(ctx context.Context) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last, p.failed, p.waiting = p.uptime(), "", 0
+	p.well()
 }
 
 // test begins a write unless one is under way: one that hangs is never joined by

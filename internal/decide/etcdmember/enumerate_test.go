@@ -94,10 +94,36 @@ func forbidden(s state.EtcdSnapshot, v state.EtcdVerdict) string {
 		return "empties a copy that may be the newest"
 	case v.Record != nil && v.Record.State == state.EtcdPair:
 		return "becomes pair without a marker" // no marker is among the facts
+	case v.Action == state.EtcdAskFence && counts && s.Local.Sick != "":
+		return "a sick host asks for a fence"
+	case v.Action == state.EtcdAskFence && counts && !dumbEligible(s):
+		return "asks for a fence, and could not go on after it"
+	case v.Action == state.EtcdAskFence && counts && !blamed(s):
+		return "asks for a fence of a peer that is not at fault"
+	case pairs(s, counts) && s.Host < s.Peer && (v.Action == state.EtcdStop || v.Record != nil && v.Record.State == state.EtcdDeparting):
+		return "the first by name gives way"
+	case pairs(s, counts) && v.Action == state.EtcdStop && (s.Local.Stalled < StallAfter || s.Statement.Value.Stalled == 0 || s.Local.Sick != "" || s.Statement.Value.Sick != ""):
+		return "gives way without need"
+	case v.Record != nil && v.Record.Yields != 0 && counts && s.Statement.Value.Record.State == state.EtcdDeparting && s.Statement.Value.Record.Yields != 0:
+		return "gives its copy up, and its peer did"
 	case v.Record != nil && v.Record.Seq != r.Seq+1:
 		return "the record's number does not follow"
 	}
 	return ""
+}
+
+// pairs says whether both hosts may go on without the other, and the copy is
+// whole.
+func pairs(s state.EtcdSnapshot, counts bool) bool {
+	return counts && s.Record.Value.State == state.EtcdPair && s.Statement.Value.Record.State == state.EtcdPair && s.Data.Value.Copy == state.CopyWhole &&
+		s.Record.Value.Member == 0xa && s.Local.Running.Known && state.Is(s.Statement.Value.StandIn, 0)
+}
+
+// blamed says whether a peer that is there may be fenced: it is sick or silent
+// in a stall, or had time enough to give way.
+func blamed(s state.EtcdSnapshot) bool {
+	p := s.Statement.Value
+	return s.Local.Stalled >= StallAfter && (p.Sick != "" || p.Age > SilentAfter || p.Stalled > 0 && s.Local.Stalled > FenceAfter)
 }
 
 // emptiable says whether the copy was given up in the record, and a living
@@ -178,18 +204,36 @@ func dimensions() []dimension {
 				s.Statement.Value.Leads = true
 			}
 		}),
+		pick(stallFacts(), func(s *state.EtcdSnapshot, f change) { f(s) }),
 	}
 }
 
-var full = flag.Bool("full", false, "try all of the ten million snapshots, not a sample of them")
+// stallFacts are what a pair may find out that commits nothing. A host finds
+// itself sick only then.
+func stallFacts() []change {
+	all := func(changes ...change) change {
+		return func(s *state.EtcdSnapshot) {
+			for _, c := range changes {
+				c(s)
+			}
+		}
+	}
+	long := stalls(StallAfter)
+	return []change{
+		all(), secondByName, all(long), all(long, secondByName), all(long, sick), all(long, peerSick), all(long, sick, peerSick),
+		all(long, peerHangs), all(long, sick, peerHangs), all(stalls(FenceAfter + 1)), all(stalls(FenceAfter+1), stalledAs(0)),
+	}
+}
 
-// sample visits seeded picks, since all of them take a minute.
+var full = flag.Bool("full", false, "try all of the 150 million snapshots, not a sample of them")
+
+// sample visits seeded picks, since all of them take some ten minutes.
 func sample(dims []dimension, count int, visit func(state.EtcdSnapshot)) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range count {
 		s := host()
 		for _, d := range dims {
-			for !d(&s, rng.IntN(8)) {
+			for !d(&s, rng.IntN(11)) {
 			}
 		}
 		visit(s)
@@ -216,7 +260,7 @@ func TestEveryCombinationOfFacts(t *testing.T) {
 	} else {
 		sample(dimensions(), 300_000, visit)
 	}
-	for _, a := range []state.EtcdAction{state.EtcdStart, state.EtcdStartStandIn, state.EtcdWriteRecord, state.EtcdGrantQuorum, state.EtcdEmpty} {
+	for _, a := range []state.EtcdAction{state.EtcdStart, state.EtcdStartStandIn, state.EtcdWriteRecord, state.EtcdGrantQuorum, state.EtcdEmpty, state.EtcdAskFence, state.EtcdStop} {
 		if acted[a] == 0 {
 			t.Errorf("none of %d snapshots led to %s: the enumeration misses it", n, a)
 		}
@@ -244,6 +288,77 @@ func TestTwoHostsThatSeeEachOther(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTwoHostsThatCommitNothing looks at both sides of one stall: of each
+// combination of what the two hold, find out and hear of each other.
+func TestTwoHostsThatCommitNothing(t *testing.T) {
+	type side struct {
+		st     state.EtcdState
+		stall  time.Duration
+		sick   bool
+		silent bool // to the other one
+		up     bool
+	}
+	var sides []side
+	for _, st := range allStates {
+		for _, stall := range []time.Duration{0, StallAfter, FenceAfter + 1} {
+			for n := range 8 {
+				sides = append(sides, side{st, stall, n&1 != 0 && stall > 0, n&2 != 0, n&4 != 0})
+			}
+		}
+	}
+	see := func(s side, changes ...change) state.EtcdSnapshot {
+		out := host(append(changes, own(s.st), follows)...)
+		out.Local.Stalled = s.stall
+		if s.sick {
+			sick(&out)
+		}
+		if !s.up {
+			out.Local = state.EtcdLocal{Running: state.Known(false), StandIn: out.Local.StandIn, Stalled: s.stall, Sick: out.Local.Sick}
+		}
+		return out
+	}
+	hear := func(s *state.EtcdSnapshot, from state.EtcdSnapshot, by side) {
+		if s.Statement = state.Known(Statement(from)); by.silent {
+			s.Statement.Value.Age = SilentAfter + 1
+		}
+	}
+	for _, a := range sides {
+		for _, b := range sides {
+			one, two := see(a), see(b, secondByName)
+			two.Host, two.Peer, two.Data.Value.Member = "beta", "alpha", 0xb
+			if two.Record.Value.Member != 0 {
+				two.Record.Value.Member = 0xb
+			}
+			was := one
+			hear(&one, two, b)
+			hear(&two, was, a)
+			x, y := Decide(one), Decide(two)
+			if why := together(one, two, x, y); why != "" {
+				t.Fatalf("%s: %s (%s) and %s (%s)\n%+v\n%+v", why, x.Action, x.Rule, y.Action, y.Rule, a, b)
+			}
+		}
+	}
+}
+
+// together returns why two hosts that see each other must not do two things at
+// once, or nothing.
+func together(one, two state.EtcdSnapshot, x, y state.EtcdVerdict) string {
+	both := func(is func(state.EtcdVerdict) bool) bool { return is(x) && is(y) }
+	departs := func(v state.EtcdVerdict) bool { return v.Record != nil && v.Record.State == state.EtcdDeparting }
+	yields := func(v state.EtcdVerdict) bool { return v.Record != nil && v.Record.Yields != 0 }
+	switch {
+	case both(func(v state.EtcdVerdict) bool { return v.Action == state.EtcdStop }):
+		return "both stop"
+	case both(departs):
+		return "both depart"
+	case both(yields):
+		return "both give their copies up"
+	case both(func(v state.EtcdVerdict) bool { return v.Action == state.EtcdAskFence }) && Fault(two) != "":
+		return "both have the other fenced, and the second by name does not wait"
+	}
+	return ""
 }
 
 func mirror(a, b state.EtcdState, forced int) (state.EtcdSnapshot, state.EtcdSnapshot) {

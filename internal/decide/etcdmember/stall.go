@@ -17,7 +17,7 @@ import (
 
 // stalledFor is how long nothing was committed although the peer was there.
 func (v *view) stalledFor() time.Duration {
-	if !v.said || !v.membersKnown || !v.selfVoter() || !v.otherVoter() || v.voters != 2 || v.standIn() != 0 {
+	if !v.said || !v.selfVoter() || v.voters != 2 || v.standIn() != 0 {
 		return 0
 	}
 	return min(v.s.Local.Stalled, v.s.Uptime-v.s.Pacemaker.Joined)
@@ -37,7 +37,7 @@ func (v *view) sick() bool { return v.s.Local.Sick != "" }
 // nothing although a host that works would speak every few seconds.
 func (v *view) peerSick() bool { return v.said && (v.peer.Sick != "" || v.peerSilent()) }
 
-func (v *view) peerSilent() bool { return v.said && v.peer.Age > SilentAfter }
+func (v *view) peerSilent() bool { return v.peer.Age > SilentAfter }
 
 // unblamed reports whether both hosts see that nothing is committed, and neither
 // finds anything wrong with itself.
@@ -61,11 +61,11 @@ func (v *view) gaveWay() bool {
 func Fault(s state.EtcdSnapshot) string {
 	v := look(&s)
 	switch {
-	case !v.contact || !v.stalled() || v.sick():
+	case !v.stalled() || v.sick():
 		return ""
 	case v.peer.Sick != "":
 		return s.Peer + " says of itself: " + v.peer.Sick
-	case v.peerSilent():
+	case v.peerSilent() && !v.second(): // it may hear as little of this host: then the order between the two has to hold
 		return s.Peer + " says nothing any more, although its host is there"
 	}
 	return ""
@@ -76,7 +76,7 @@ var stallRules = []rule{
 		"stall.both", "nothing is committed, and both hosts find their own etcd unable to work",
 		"neither host's etcd can work: nobody is fenced, since the other would be no better", state.EtcdAskHuman,
 		func(v *view) bool {
-			return v.stalled() && v.running && v.in(state.EtcdPair) && v.sick() && v.peer.Sick != ""
+			return v.stalled() && v.running && v.sick() && v.peer.Sick != ""
 		},
 		func(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast explain etcd" },
 	},
@@ -89,7 +89,7 @@ var stallRules = []rule{
 		"stall.fence", "nothing is committed, and the peer says that its etcd cannot work, or says nothing",
 		"the peer's etcd holds up every write: Pacemaker is asked to fence it", state.EtcdAskFence,
 		func(v *view) bool {
-			return v.stalled() && v.running && v.mayGoOn() && v.peerSick() &&
+			return v.stalled() && v.running && !v.sick() && v.mayGoOn() && v.peerSick() &&
 				v.peerIn(state.EtcdPair, state.EtcdVoter, state.EtcdLearner, state.EtcdDeparting)
 		}, nil,
 	},
@@ -105,9 +105,13 @@ var stallEqualRules = []rule{
 		}, nil,
 	},
 	{
-		"stall.depart", "etcd was stopped here to give way",
+		// An etcd of the first host by name was stopped by something else, and is
+		// started again: of two hosts that give way at once neither could go on.
+		"stall.depart", "etcd was stopped here to give way, and this host is the second by name",
 		"this host leaves, the peer goes on", state.EtcdWriteRecord,
-		func(v *view) bool { return v.gaveWay() && v.in(state.EtcdPair) && v.peerIn(state.EtcdPair) }, writeDeparting,
+		func(v *view) bool {
+			return v.gaveWay() && v.second() && v.in(state.EtcdPair) && v.peerIn(state.EtcdPair)
+		}, writeDeparting,
 	},
 	{
 		"stall.yield", "etcd was stopped here to give way, and the peer has read that this host leaves",
@@ -118,14 +122,14 @@ var stallEqualRules = []rule{
 		"stall.await", "etcd was stopped here to give way, and the peer has not read it yet",
 		"waits until the peer has read that this host leaves", state.EtcdWait,
 		func(v *view) bool {
-			return v.gaveWay() && v.in(state.EtcdDeparting) && v.own.Yields == 0 && v.peerIn(state.EtcdPair, state.EtcdSole)
+			return v.gaveWay() && v.in(state.EtcdDeparting) && v.peerIn(state.EtcdPair)
 		}, nil,
 	},
 	{
 		"stall.last-resort", "nothing is committed, and the second host by name did not give way in time",
 		"the peer gives no way: Pacemaker is asked to fence it", state.EtcdAskFence,
 		func(v *view) bool {
-			return v.unblamed() && v.running && !v.second() && v.in(state.EtcdPair) && v.mayGoOn() && v.peerIn(state.EtcdPair) && v.stalledFor() > FenceAfter
+			return v.unblamed() && v.running && v.mayGoOn() && v.peerIn(state.EtcdPair) && v.stalledFor() > FenceAfter
 		}, nil,
 	},
 	{

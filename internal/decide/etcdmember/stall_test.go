@@ -29,45 +29,115 @@ func held(s *state.EtcdSnapshot) {
 	s.Statement.Value.Stalled = StallAfter
 }
 
-func TestAPairThatCommitsNothingEnds(t *testing.T) {
+// stalledAs is what the peer says of how long nothing was committed.
+func stalledAs(d time.Duration) change {
+	return func(s *state.EtcdSnapshot) { s.Statement.Value.Stalled = d }
+}
+
+// silentFor is how old the peer's word is.
+func silentFor(d time.Duration) change {
+	return func(s *state.EtcdSnapshot) { s.Statement.Value.Age = d }
+}
+
+func otherRing(s *state.EtcdSnapshot)   { s.Statement.Value.Ring-- }
+func quarantined(s *state.EtcdSnapshot) { s.Local.Quarantine = s.Uptime + 1 }
+
+// heldFor is an etcd that was stopped after a stall of so long.
+func heldFor(d time.Duration) change {
+	return func(s *state.EtcdSnapshot) { held(s); s.Local.Stalled, s.Statement.Value.Stalled = d, d }
+}
+
+func TestAPairThatCommitsNothingEnds(t *testing.T) { prove(t, stallSentences()) }
+
+// stallSentences are about a pair that commits nothing although both hosts are
+// there.
+func stallSentences() []sentence {
 	const long = StallAfter
-	for sentence, c := range map[string]struct {
-		s      state.EtcdSnapshot
-		rule   string
-		action state.EtcdAction
-	}{
-		"a short stall is left alone":                            {host(stalls(long - 1)), "equal.idle", state.EtcdIdle},
-		"one from before the hosts met, too":                     {host(stalls(time.Hour), func(s *state.EtcdSnapshot) { s.Pacemaker.Joined = s.Uptime - long + 1 }), "equal.idle", state.EtcdIdle},
-		"a peer that finds itself sick is fenced":                {host(stalls(long), peerSick), "stall.fence", state.EtcdAskFence},
-		"by the second host by name, too":                        {host(secondByName, stalls(long), peerSick), "stall.fence", state.EtcdAskFence},
-		"so is one that says nothing":                            {host(stalls(long), peerHangs), "stall.fence", state.EtcdAskFence},
-		"a sick host fences nobody":                              {host(stalls(long), sick), "stall.own", state.EtcdWait},
-		"nor one whose peer says nothing":                        {host(stalls(long), sick, peerHangs), "stall.own", state.EtcdWait},
-		"two sick hosts ask a person":                            {host(stalls(long), sick, peerSick), "stall.both", state.EtcdAskHuman},
-		"a host that leaves does so":                             {host(stalls(long), peerSick, leaves), "leave.hand-over-leadership", state.EtcdMoveLeader},
-		"a peer that leaves is not fenced":                       {host(stalls(long), peerSick, func(s *state.EtcdSnapshot) { s.Statement.Value.Leaving = true }), "equal.idle", state.EtcdIdle},
-		"the first by name waits where nothing tells them apart": {host(stalls(long)), "stall.wait", state.EtcdWait},
-		"the second gives way":                                   {host(secondByName, stalls(long)), "stall.give-way", state.EtcdStop},
-		"not before the peer saw the stall itself":               {host(secondByName, stalls(long), func(s *state.EtcdSnapshot) { s.Statement.Value.Stalled = 0 }), "equal.idle", state.EtcdIdle},
-		"then it departs":                                        {host(secondByName, held), "stall.depart", state.EtcdWriteRecord},
-		"and waits until the peer has read that":                 {host(secondByName, held, own(state.EtcdDeparting), func(s *state.EtcdSnapshot) { s.Statement.Value.SeenSeq = 3 }), "stall.await", state.EtcdWait},
-		"and gives its copy up":                                  {host(secondByName, held, own(state.EtcdDeparting)), "stall.yield", state.EtcdWriteRecord},
-		"unless the peer stops":                                  {host(secondByName, held, own(state.EtcdDeparting), func(s *state.EtcdSnapshot) { s.Statement.Value.Leaving = true }), "equal.start", state.EtcdStart},
-		"or departs, too":                                        {host(secondByName, held, own(state.EtcdDeparting), peer(state.EtcdDeparting)), "equal.start", state.EtcdStart},
-		"or is the one that is sick":                             {host(secondByName, held, peerSick), "equal.start", state.EtcdStart},
-		"an etcd that was stopped for another reason is started": {host(secondByName, stopped), "equal.start", state.EtcdStart},
-		"a second host that gives no way is fenced in the end":   {host(stalls(FenceAfter + 1)), "stall.last-resort", state.EtcdAskFence},
-		"a sole host has its sick voter fenced":                  {host(own(state.EtcdSole), peer(state.EtcdVoter), stalls(long), peerSick), "stall.fence", state.EtcdAskFence},
-		"a voter gives way to a sole host, whatever its name":    {host(own(state.EtcdVoter), peer(state.EtcdSole), stalls(long)), "stall.follower", state.EtcdStop},
-		"and gives its copy up, then":                            {host(own(state.EtcdVoter), peer(state.EtcdSole), held), "stall.follower-yields", state.EtcdWriteRecord},
-		"a stand-in that speaks is no stall":                     {host(own(state.EtcdSole), peer(state.EtcdVoter), stalls(long), peerSick, standIn(0xb)), "lead.end-stand-in", state.EtcdStopStandIn},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			v := Decide(c.s)
-			if v.Rule != c.rule || v.Action != c.action {
-				t.Errorf("%s (%s), want %s (%s)", v.Rule, v.Action, c.rule, c.action)
-			}
-		})
+	ask, fence, wait, idle := state.EtcdAskHuman, state.EtcdAskFence, state.EtcdWait, state.EtcdIdle
+	start, stop, write := state.EtcdStart, state.EtcdStop, state.EtcdWriteRecord
+	return []sentence{
+		// What counts as a stall
+		{"a short stall is left alone", host(stalls(long - 1)), idle, "equal.idle"},
+		{"one from before the hosts met, too", host(stalls(time.Hour), func(s *state.EtcdSnapshot) { s.Pacemaker.Joined = s.Uptime - long + 1 }), idle, "equal.idle"},
+		{"a stand-in of this host is no stall", host(stalls(long), peerSick, standIn(0xb)), idle, "equal.idle"},
+		{"nor one of the peer", host(stalls(long), peerSick, peerStandIn(0xa)), idle, "equal.idle"},
+		{"an unknown stand-in of the peer is none", host(stalls(long), peerSick, func(s *state.EtcdSnapshot) { s.Statement.Value.StandIn = state.Fact[state.MemberID]{Value: 0xa} }), fence, "stall.fence"},
+		{"of three voters one may be missing", host(stalls(long), peerSick, members(alpha, beta, gamma)), idle, "equal.idle"},
+		{"a learner holds nothing up", host(stalls(long), peerSick, members(alphaLearner, beta, gamma)), idle, "equal.idle"},
+		{"a stand-in that speaks is no stall", host(own(state.EtcdSole), peer(state.EtcdVoter), stalls(long), peerSick, standIn(0xb)), state.EtcdStopStandIn, "lead.end-stand-in"},
+		{"a host that leaves does so", host(stalls(long), peerSick, leaves), state.EtcdMoveLeader, "leave.hand-over-leadership"},
+		{"a peer that leaves is not fenced", host(stalls(long), peerSick, peerLeaves), idle, "equal.idle"},
+
+		// One of the hosts is at fault
+		{"a peer that finds itself sick is fenced", host(stalls(long), peerSick), fence, "stall.fence"},
+		{"by the second host by name, too", host(secondByName, stalls(long), peerSick), fence, "stall.fence"},
+		{"so is one that says nothing", host(stalls(long), peerHangs), fence, "stall.fence"},
+		{"one whose word is as old as it may be is not", host(stalls(long), silentFor(SilentAfter)), wait, "stall.wait"},
+		{"a sick peer that departs is fenced", host(stalls(long), peer(state.EtcdDeparting), peerSick), fence, "stall.fence"},
+		{"one that has not written yet that it is a voter, too", host(own(state.EtcdSole), peer(state.EtcdLearner), stalls(long), peerSick), fence, "stall.fence"},
+		{"one without a record is not", host(stalls(long), peer(state.EtcdNone), peerSick), idle, "equal.idle"},
+		{"a sole host has its sick voter fenced", host(own(state.EtcdSole), peer(state.EtcdVoter), stalls(long), peerSick), fence, "stall.fence"},
+		{"a voter, which could not go on, fences nobody", host(own(state.EtcdVoter), stalls(long), follows, peerSick), idle, "equal.idle"},
+		{"a sick host fences nobody", host(stalls(long), sick), wait, "stall.own"},
+		{"nor one whose peer says nothing", host(stalls(long), sick, peerHangs), wait, "stall.own"},
+		{"nor a sole one", host(own(state.EtcdSole), peer(state.EtcdVoter), stalls(long), follows, sick, peerHangs), wait, "lead.wait"},
+		{"a sick sole host has nobody that goes on", host(own(state.EtcdSole), peer(state.EtcdVoter), stalls(long), follows, sick), wait, "lead.wait"},
+		{"two sick hosts ask a person", host(stalls(long), sick, peerSick), ask, "stall.both"},
+		{"whatever they hold", host(own(state.EtcdSole), peer(state.EtcdVoter), stalls(long), sick, peerSick), ask, "stall.both"},
+		{"what both found before it was a stall is nothing yet", host(stalls(long-1), sick, peerSick), idle, "equal.idle"},
+		{"nor what one found", host(stalls(long-1), sick), idle, "equal.idle"},
+		{"a sick host whose etcd was stopped gives way still", host(secondByName, held, sick), write, "stall.depart"},
+		{"unless it is the first by name: it starts", host(held, sick), start, "equal.start"},
+		{"so does one whose peer is sick, too", host(held, sick, peerSick), start, "equal.start"},
+
+		// Nothing tells them apart
+		{"the first by name waits where nothing tells them apart", host(stalls(long)), wait, "stall.wait"},
+		{"the second gives way", host(secondByName, stalls(long)), stop, "stall.give-way"},
+		{"one step before the peer tells the whole stall", host(secondByName, stalls(long), stalledAs(long-StallStep)), stop, "stall.give-way"},
+		{"not before the peer saw the stall itself", host(secondByName, stalls(long), stalledAs(0)), idle, "equal.idle"},
+		{"nor where the peer's etcd is down", host(secondByName, stalls(long), peerHalted), idle, "equal.idle"},
+		{"nor to a voter, which could not go on", host(secondByName, stalls(long), peer(state.EtcdVoter), follows), idle, "equal.idle"},
+		{"nor a voter to a pair", host(secondByName, own(state.EtcdVoter), stalls(long), follows), idle, "equal.idle"},
+		{"a voter waits for nobody", host(own(state.EtcdVoter), stalls(long), follows), idle, "equal.idle"},
+		{"nor does a pair wait for a voter", host(stalls(long), peer(state.EtcdVoter), follows), idle, "equal.idle"},
+		{"a second host that gives no way is waited for", host(stalls(FenceAfter)), wait, "stall.wait"},
+		{"and fenced in the end", host(stalls(FenceAfter + 1)), fence, "stall.last-resort"},
+		{"not where it sees no stall", host(stalls(FenceAfter+1), stalledAs(0)), idle, "equal.idle"},
+		{"not by a voter", host(own(state.EtcdVoter), stalls(FenceAfter+1), follows), idle, "equal.idle"},
+		{"nor where it is a voter", host(stalls(FenceAfter+1), peer(state.EtcdVoter), follows), idle, "equal.idle"},
+		{"nor by one whose etcd was stopped", host(heldFor(FenceAfter + 1)), start, "equal.start"},
+
+		// The second by name gave way
+		{"then it departs", host(secondByName, held), write, "stall.depart"},
+		{"the first by name, whose etcd ended by itself, does not", host(held), start, "equal.start"},
+		{"nor one whose peer is a voter", host(secondByName, held, peer(state.EtcdVoter)), start, "equal.start"},
+		{"nor one whose peer commits again", host(secondByName, held, stalledAs(0)), start, "equal.start"},
+		{"nor one whose peer's etcd is down", host(secondByName, held, peerHalted), start, "equal.start"},
+		{"and waits until the peer has read that", host(secondByName, held, own(state.EtcdDeparting), unread), wait, "stall.await"},
+		{"and gives its copy up", host(secondByName, held, own(state.EtcdDeparting)), write, "stall.yield"},
+		{"a voter does not", host(secondByName, held, own(state.EtcdVoter)), start, "equal.start"},
+		{"nor does it wait for that", host(secondByName, held, own(state.EtcdVoter), unread), start, "equal.start"},
+		{"unless the peer stops", host(secondByName, held, own(state.EtcdDeparting), peerLeaves), start, "equal.start"},
+		{"or departs, too", host(secondByName, held, own(state.EtcdDeparting), peer(state.EtcdDeparting)), start, "equal.start"},
+		{"or is the one that is sick", host(secondByName, held, peerSick), start, "equal.start"},
+		{"an etcd that was stopped for another reason is started", host(secondByName, stopped), start, "equal.start"},
+		{"whatever the peer sees", host(secondByName, stopped, stalledAs(long)), start, "equal.start"},
+
+		// The peer is sole
+		{"a voter gives way to a sole host, whatever its name", host(own(state.EtcdVoter), peer(state.EtcdSole), stalls(long)), stop, "stall.follower"},
+		{"not where it is sick itself: it is fenced", host(own(state.EtcdVoter), peer(state.EtcdSole), follows, stalls(long), sick), wait, "follow.catch-up"},
+		{"nor to one that is sick", host(own(state.EtcdVoter), peer(state.EtcdSole), follows, stalls(long), peerSick), wait, "follow.catch-up"},
+		{"nor one that does not list it", host(own(state.EtcdVoter), peer(state.EtcdSole), peerHeads, stalls(long), peerMembers(beta)), stop, "follow.removed"},
+		{"a pair becomes a voter first", host(peer(state.EtcdSole), stalls(long)), write, "follow.demote"},
+		{"and gives its copy up, then", host(own(state.EtcdVoter), peer(state.EtcdSole), held), write, "stall.follower-yields"},
+		{"what is damaged is lost", host(own(state.EtcdVoter), peer(state.EtcdSole), held, copyDamaged), write, "follow.lost-copy"},
+		{"one that the sole host does not list is given up as ever", host(own(state.EtcdVoter), peer(state.EtcdSole), peerHeads, held, peerMembers(beta)), write, "follow.give-up"},
+		{"and a pair's only as a voter's", host(peer(state.EtcdSole), held), write, "follow.demote"},
+
+		// After a stall
+		{"a learner is promoted later after a stall", like("a learner is promoted when in sync", quarantined), wait, "lead.quarantine"},
+		{"at the end of that time", like("a learner is promoted when in sync", quarantined, func(s *state.EtcdSnapshot) { s.Local.Quarantine = s.Uptime }), state.EtcdPromote, "lead.promote"},
+		{"one that is not in sync is waited for as ever", like("and not before", quarantined), wait, "lead.wait"},
 	}
 }
 
@@ -86,12 +156,17 @@ func TestWhoIsAtFaultHoldsUpNoFence(t *testing.T) {
 		s    state.EtcdSnapshot
 		want bool
 	}{
-		"a sick peer":                   {host(stalls(StallAfter), peerSick), true},
-		"a silent peer":                 {host(stalls(StallAfter), peerHangs), true},
-		"a peer that nothing blames":    {host(stalls(StallAfter)), false},
-		"a stall that has only begun":   {host(stalls(StallAfter-1), peerSick), false},
-		"this host is sick itself":      {host(stalls(StallAfter), sick, peerSick), false},
-		"a peer that is gone is a race": {host(stalls(StallAfter), peerSick, gonePeer), false},
+		"a sick peer":                                    {host(stalls(StallAfter), peerSick), true},
+		"a silent peer":                                  {host(stalls(StallAfter), peerHangs), true},
+		"a silent peer, for the second by name":          {host(secondByName, stalls(StallAfter), peerHangs), false},
+		"a sick one, for the second by name":             {host(secondByName, stalls(StallAfter), peerSick), true},
+		"a peer that nothing blames":                     {host(stalls(StallAfter)), false},
+		"a stall that has only begun":                    {host(stalls(StallAfter-1), peerSick), false},
+		"this host is sick itself":                       {host(stalls(StallAfter), sick, peerSick), false},
+		"a peer that is gone is a race":                  {host(stalls(StallAfter), peerSick, gonePeer), false},
+		"what it said in another membership is no fault": {host(stalls(StallAfter), peerSick, otherRing), false},
+		"a host that stops blames nobody":                {host(stalls(StallAfter), peerSick, leaves), false},
+		"word that is as old as it may be":               {host(stalls(StallAfter), silentFor(SilentAfter)), false},
 	} {
 		if got := Fault(c.s); (got != "") != c.want {
 			t.Errorf("%s: %q", sentence, got)
@@ -99,15 +174,29 @@ func TestWhoIsAtFaultHoldsUpNoFence(t *testing.T) {
 	}
 }
 
-func TestALearnerWaitsForItsPromotionAfterAStall(t *testing.T) {
-	learner := []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta", Learner: true, InSync: true}}
-	s := host(own(state.EtcdSole), peer(state.EtcdLearner), members(learner...))
-	s.Local.Quarantine = s.Uptime + 1
-	if v := Decide(s); v.Rule != "lead.quarantine" || v.Action != state.EtcdWait {
-		t.Errorf("%+v", v)
+func TestEachStallOfABootMakesALearnerWaitLonger(t *testing.T) {
+	want := []time.Duration{time.Minute, time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour, 4 * time.Hour}
+	for stalls, d := range want {
+		if got := Quarantine(stalls); got != d {
+			t.Errorf("after %d: %s, want %s", stalls, got, d)
+		}
 	}
-	s.Local.Quarantine = s.Uptime
-	if v := Decide(s); v.Rule != "lead.promote" {
-		t.Errorf("%+v", v)
+}
+
+func TestWhoGoesOnAfterAStallIsTold(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		s    state.EtcdSnapshot
+		want bool
+	}{
+		"a fence ends it":                  {host(stalls(StallAfter), peerSick), true},
+		"so does a peer that departs":      {host(stalls(StallAfter), peer(state.EtcdDeparting)), true},
+		"a fence without a stall does not": {host(peerStopped, leaderless(FenceAfter+1)), false},
+		"who gives way does not go on":     {host(secondByName, held), false},
+		"who stops does not, either":       {host(secondByName, stalls(StallAfter)), false},
+		"waiting ends nothing":             {host(stalls(StallAfter)), false},
+	} {
+		if v := Decide(c.s); GoesOn(c.s, v) != c.want {
+			t.Errorf("%s: %s", sentence, v.Rule)
+		}
 	}
 }

@@ -1,24 +1,31 @@
 package etcdmember
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // TestWhatAHostTellsItsPeer compares a whole statement.
 func TestWhatAHostTellsItsPeer(t *testing.T) {
-	s := host(leaves, standIn(0xb))
+	s := host(leaves, standIn(0xb), stalls(StallAfter+StallStep-1), sick)
+	s.Addresses = []netip.Addr{netip.MustParseAddr("192.0.2.1")}
 	want := state.EtcdStatement{
 		Boot: "boot-2", Ring: 7, SeenSeq: 2, Record: s.Record.Value, Data: s.Data, Running: state.Known(true),
 		Leads: true, StandIn: state.Known(state.MemberID(0xb)), Members: s.Local.Members, Leaving: true,
+		Stalled: StallAfter, Sick: "its disk does not answer", Addresses: s.Addresses,
 	}
-	if diff := cmp.Diff(want, Statement(s)); diff != "" {
+	if diff := cmp.Diff(want, Statement(s), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Error(diff)
+	}
+	if Statement(host()).Leaderless || !Statement(host(noLeader)).Leaderless {
+		t.Error("whether etcd knows a leader is told wrongly")
 	}
 	for sentence, s := range map[string]state.EtcdSnapshot{
 		"of a peer that is gone there is no membership to name":      host(gonePeer),

@@ -1,0 +1,305 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/decide/fencerace"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+var anyRing = state.Known(state.Membership{Ring: 1})
+
+// lostRace is the race of a host, by a clock of its own, that has just lost its
+// peer.
+func lostRace(t *testing.T) *race {
+	t.Helper()
+	begin := time.Now().Add(-time.Hour)
+	r := newRace(false, func() time.Duration { return time.Since(begin) }, t.Logf)
+	r.setMembership(anyRing, true)
+	r.setMembership(anyRing, false)
+	return r
+}
+
+func TestThePeerIsAskedOftenAfterItsLossAndThenNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		r := lostRace(t)
+		r.ask = func(context.Context) (state.RaceAnswer, error) {
+			asked.Add(1)
+			return state.RaceAnswer{}, errors.New("off")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { _ = r.listen(ctx) }()
+		within := func(d time.Duration) int64 {
+			before := asked.Load()
+			time.Sleep(d)
+			synctest.Wait()
+			return asked.Load() - before
+		}
+		if n := within(10 * time.Second); n < 45 {
+			t.Errorf("in the first ten seconds %d times", n)
+		}
+		time.Sleep(soonUntil)
+		if n := within(time.Minute); n < 10 || n > 14 {
+			t.Errorf("in a later minute %d times", n)
+		}
+		r.setMembership(anyRing, true)
+		synctest.Wait()
+		if n := within(time.Minute); n != 0 {
+			t.Errorf("a peer that is there is asked %d times", n)
+		}
+		time.Sleep(askLater - time.Second)
+		before := asked.Load()
+		r.setMembership(anyRing, false)
+		synctest.Wait()
+		if asked.Load() != before+1 {
+			t.Error("a peer that is lost is not asked at once")
+		}
+		stop()
+	})
+}
+
+func TestAHostThatNeverHadItsPeerAsksNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRace(false, func() time.Duration { return time.Hour }, t.Logf)
+		r.ask = func(context.Context) (state.RaceAnswer, error) { t.Error("asked"); return state.RaceAnswer{}, nil }
+		r.setMembership(anyRing, false) // it was not there before, either
+		go func() { _ = r.listen(t.Context()) }()
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestAPromiseCountsFromTheQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := lostRace(t)
+		r.ask = func(context.Context) (state.RaceAnswer, error) {
+			time.Sleep(300 * time.Millisecond)
+			return state.RaceAnswer{GivesWay: time.Minute}, nil
+		}
+		sent := r.uptime()
+		if r.askOnce(t.Context()); r.side.Given != sent+time.Minute {
+			t.Errorf("%s, asked at %s", r.side.Given, sent)
+		}
+		r.ask = func(context.Context) (state.RaceAnswer, error) { return state.RaceAnswer{}, errors.New("off") }
+		if r.askOnce(t.Context()); r.side.Given != sent+time.Minute {
+			t.Errorf("an error took it back: %s", r.side.Given)
+		}
+	})
+}
+
+func TestAnAnswerThatComesAfterThePeerDoesNotCount(t *testing.T) {
+	r := lostRace(t)
+	r.ask = func(context.Context) (state.RaceAnswer, error) {
+		r.setMembership(anyRing, true)
+		return state.RaceAnswer{GivesWay: time.Minute}, nil
+	}
+	if r.askOnce(t.Context()); r.side.Given != 0 {
+		t.Errorf("%s", r.side.Given)
+	}
+}
+
+func TestAMembershipThatIsUnknownChangesNothing(t *testing.T) {
+	r := lostRace(t)
+	<-r.hurry
+	there, lost := r.contact()
+	r.setMembership(state.Fact[state.Membership]{}, true)
+	if now, at := r.contact(); now != there || at != lost || there {
+		t.Errorf("%t at %s", now, at)
+	}
+	select {
+	case <-r.hurry:
+		t.Error("the neighbours are asked for nothing")
+	default:
+	}
+}
+
+func TestALossHurriesTheNeighboursAndTakesNobodysTime(t *testing.T) {
+	r := newRace(false, func() time.Duration { return time.Hour }, t.Logf)
+	for range 3 { // nobody listens yet
+		r.setMembership(anyRing, true)
+		r.setMembership(anyRing, false)
+	}
+	select {
+	case <-r.hurry:
+	default:
+		t.Error("the neighbours are not asked at once")
+	}
+}
+
+// stalledBy is what a host reports whose pair commits nothing because of its peer.
+func stalledBy(sick string) state.EtcdReport {
+	two := []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
+	return state.EtcdReport{Snapshot: state.EtcdSnapshot{
+		Host: "beta", Peer: "alpha", Uptime: time.Hour,
+		Local:     state.EtcdLocal{Running: state.Known(true), Members: state.Known(two), Stalled: etcdmember.StallAfter},
+		Record:    state.Known(state.EtcdRecord{State: state.EtcdPair, Member: 0xb}),
+		Pacemaker: state.EtcdPacemaker{Contact: state.Known(true), Ring: 7},
+		Statement: state.Known(state.EtcdStatement{Ring: 7, Record: state.EtcdRecord{State: state.EtcdPair, Member: 0xa}, Sick: sick}),
+	}}
+}
+
+func TestAPeerAtFaultIsNotWaitedForWhileItIsAtFault(t *testing.T) {
+	r := newRace(true, func() time.Duration { return time.Hour }, t.Logf)
+	q := state.RaceRequest{Target: "alpha", Readable: true}
+	if got := r.decide(q, stalledBy("its disk does not answer")); got.Turn != state.RaceFirst || !strings.Contains(got.Why, "its disk does not answer") {
+		t.Errorf("%+v", got)
+	}
+	if got := r.decide(q, stalledBy("")); got.Turn != state.RaceOrder {
+		t.Errorf("a fault is remembered: %+v", got)
+	}
+}
+
+func TestWhoHasThePowerCutPromisesNothing(t *testing.T) {
+	r := lostRace(t)
+	r.setReach(state.Reach{State: state.ReachYes})
+	if got := r.decide(state.RaceRequest{Target: "cp-2", Readable: true, Cut: true}, state.EtcdReport{}); got.Turn != state.RaceOrder {
+		t.Fatalf("%+v", got)
+	}
+	r.setReach(state.Reach{State: state.ReachNo, Why: "the cable carries no signal"})
+	if a := r.answer(); a.GivesWay != 0 || a.Reach.State != state.ReachNo {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestGivingWayBeginsWhenTheBMCCanBeRead(t *testing.T) {
+	now := time.Hour
+	r := newRace(false, func() time.Duration { return now }, t.Logf)
+	r.setReach(state.Reach{State: state.ReachNo, Why: "the cable carries no signal"})
+	r.decide(state.RaceRequest{Target: "cp-2"}, state.EtcdReport{})
+	now += 10 * time.Minute // its fencing network hangs
+	if got := r.decide(state.RaceRequest{Target: "cp-2", Readable: true}, state.EtcdReport{}); got.Turn != state.RaceLast || got.Until != now+fencerace.Keep {
+		t.Errorf("%+v", got)
+	}
+	begun := now
+	now += time.Second
+	if got := r.decide(state.RaceRequest{Target: "cp-2", Readable: true}, state.EtcdReport{}); got.Until != begun+fencerace.Keep {
+		t.Errorf("it begins again and again: %+v", got)
+	}
+}
+
+func TestTheFenceAgentIsAnswered(t *testing.T) {
+	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, places{})
+	ask := func(body string) (int, state.FenceRace) {
+		w := httptest.NewRecorder()
+		d.raceOf(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+state.RaceRequestPath, strings.NewReader(body)))
+		var out state.FenceRace
+		_ = json.NewDecoder(bytes.NewReader(w.Body.Bytes())).Decode(&out)
+		return w.Code, out
+	}
+	if code, got := ask(`{"target":"beta"}`); code != http.StatusOK || got.Turn != state.RaceOrder {
+		t.Errorf("before etcd is kept the order decides: %d, %+v", code, got)
+	}
+	r := newRace(true, func() time.Duration { return time.Hour }, t.Logf)
+	r.setReach(state.Reach{State: state.ReachNo, Why: "the cable carries no signal"})
+	d.race.Store(r)
+	if code, got := ask(`{"target":"beta","readable":true}`); code != http.StatusOK || got.Turn != state.RaceLast || got.Until != time.Hour+fencerace.Keep {
+		t.Errorf("%d, %+v", code, got)
+	}
+	if code, _ := ask(`no question`); code != http.StatusBadRequest {
+		t.Errorf("%d", code)
+	}
+}
+
+func TestThePeerIsAskedWhereItWasHeardOfLast(t *testing.T) {
+	r := newRace(false, func() time.Duration { return time.Hour }, t.Logf)
+	address := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }
+	for n := range byte(mostAddresses + 3) {
+		r.heardOf([]netip.Addr{address(n), address(n)})
+	}
+	got := r.peerAt()
+	if len(got) != mostAddresses || slices.Contains(got, address(2)) || got[len(got)-1] != address(mostAddresses+2) {
+		t.Errorf("%v", got)
+	}
+	got[0] = address(99)
+	if slices.Contains(r.peerAt(), address(99)) {
+		t.Error("what is asked can be changed by who asks")
+	}
+}
+
+func TestOnlyAnEtcdThatStandsStillItselfIsRestarted(t *testing.T) {
+	still := func(changes ...func(*state.EtcdSnapshot)) state.EtcdSnapshot {
+		s := state.EtcdSnapshot{
+			Local:     state.EtcdLocal{Stalled: staleAfter, Leader: state.Known(state.MemberID(0xa))},
+			Pacemaker: state.EtcdPacemaker{Ring: 7},
+			Statement: state.Known(state.EtcdStatement{Ring: 7, Leaderless: true}),
+		}
+		for _, c := range changes {
+			c(&s)
+		}
+		return s
+	}
+	if !stale(still()) {
+		t.Error("it names a leader of which its peer knows nothing, and is left alone")
+	}
+	for sentence, c := range map[string]func(*state.EtcdSnapshot){
+		"a short stall":                   func(s *state.EtcdSnapshot) { s.Local.Stalled = staleAfter - 1 },
+		"a disk that hangs":               func(s *state.EtcdSnapshot) { s.Local.Sick = "its disk does not answer" },
+		"an etcd that knows no leader":    func(s *state.EtcdSnapshot) { s.Local.Leader = state.Known(state.MemberID(0)) },
+		"one whose leader is unknown":     func(s *state.EtcdSnapshot) { s.Local.Leader.Known = false },
+		"a peer that knows a leader":      func(s *state.EtcdSnapshot) { s.Statement.Value.Leaderless = false },
+		"a peer that has not spoken":      func(s *state.EtcdSnapshot) { s.Statement.Known = false },
+		"what it said in another cluster": func(s *state.EtcdSnapshot) { s.Statement.Value.Ring = 6 },
+	} {
+		if stale(still(c)) {
+			t.Errorf("%s: it is ended", sentence)
+		}
+	}
+}
+
+func TestAPeerThatDoesNotAnswerTakesNoTime(t *testing.T) {
+	ca, key := authority(t)
+	two := files(t, ca, key, "cp-2", "cp-1")
+	mute, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // it takes the connection, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = mute.Close() }()
+	begin := time.Now()
+	_, err = two.ask(t.Context(), mute.Addr().(*net.TCPAddr).Port, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
+	if took := time.Since(begin); err == nil || took > 20*peerTime {
+		t.Errorf("%v after %s", err, took)
+	}
+	if _, err := two.ask(t.Context(), 1, nil); err == nil {
+		t.Error("nobody was asked, and answered")
+	}
+	two.cert = "/nowhere"
+	if _, err := two.ask(t.Context(), 1, nil); err == nil || !strings.Contains(err.Error(), "certificate for the peer") {
+		t.Errorf("%v", err)
+	}
+	two = files(t, ca, key, "cp-2", "cp-1")
+	two.ca = two.key
+	if _, err := two.config(); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAHostThatCannotListenSaysSoOnceAndTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var told atomic.Int64
+		ended := make(chan error)
+		go func() {
+			ended <- pairTLS{}.serve(ctx, -1, nil, func(string, ...any) { told.Add(1) })
+		}()
+		time.Sleep(10 * listenRetry)
+		synctest.Wait()
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) || told.Load() != 1 {
+			t.Errorf("told %d times, %v", told.Load(), err)
+		}
+	})
+}
