@@ -33,6 +33,8 @@ type Process interface {
 
 // Copy handles the data of an etcd that is down.
 type Copy interface {
+	// There reports whether something is there to start from.
+	There() (bool, error)
 	Backup(ctx context.Context) error
 	Empty(ctx context.Context) error
 }
@@ -168,6 +170,10 @@ func (d *Doer) start(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerd
 		if err := d.record(s, v); err != nil {
 			return err
 		}
+	} else if there, err := d.Copy.There(); err != nil || !there {
+		// An etcd without a copy would join anew under the id that it had, whose
+		// acknowledgements the leader has counted.
+		return errors.Join(errors.New("etcd's copy is gone since it was looked at: it is not started from nothing"), err)
 	}
 	return bounded(ctx, startTime, d.Process.Start)
 }

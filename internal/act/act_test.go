@@ -19,6 +19,8 @@ type fake struct {
 	fail error
 	// barred is why nobody may be fenced.
 	barred error
+	// gone is true where no copy lies on the disk.
+	gone bool
 }
 
 func (f *fake) do(format string, args ...any) error {
@@ -41,6 +43,8 @@ func (f *fake) MayFence(context.Context) error                        { return f
 func (f *fake) Fence(context.Context) error                           { return f.do("fence") }
 func (f *fake) ConfirmOff(context.Context) error                      { return f.do("confirm off") }
 func (f *fake) GrantQuorum(context.Context) error                     { return f.do("grant quorum") }
+
+func (f *fake) There() (bool, error) { return !f.gone, nil }
 
 func (f *fake) Backup(context.Context) error {
 	return errors.Join(f.do("back up"), errors.New("disk full"))
@@ -217,6 +221,7 @@ func (hanging) MayFence(context.Context) error                         { return 
 func (hanging) Fence(ctx context.Context) error                        { return wait(ctx) }
 func (hanging) ConfirmOff(ctx context.Context) error                   { return wait(ctx) }
 func (hanging) GrantQuorum(ctx context.Context) error                  { return wait(ctx) }
+func (hanging) There() (bool, error)                                   { return true, nil }
 func (hanging) Backup(ctx context.Context) error                       { return wait(ctx) }
 func (hanging) Empty(ctx context.Context) error                        { return wait(ctx) }
 
@@ -231,3 +236,11 @@ func (hangingStandIn) Start(ctx context.Context, _ state.MemberID, _ state.EtcdR
 	return wait(ctx)
 }
 func (hangingStandIn) Stop(ctx context.Context) error { return wait(ctx) }
+
+func TestACopyThatWasLostIsNotStartedFromNothing(t *testing.T) {
+	f := &fake{did: make(chan string, 9), gone: true}
+	d := &Doer{Process: fakeProcess{f}, Copy: f}
+	if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdStart}); err == nil || len(f.did) > 0 {
+		t.Errorf("did %d things, %v", len(f.did), err)
+	}
+}

@@ -209,8 +209,11 @@ func (w *world) act(i int) {
 	case state.EtcdWriteRecord:
 		w.writeRecord(i, *v.Record)
 	case state.EtcdStart:
-		if v.Record != nil {
+		switch {
+		case v.Record != nil:
 			w.writeRecord(i, *v.Record)
+		case h.disk.copy == state.CopyNone: // it was lost since it was looked at
+			return
 		}
 		w.start(i)
 	case state.EtcdStop:

@@ -128,6 +128,9 @@ type EtcdStatement struct {
 	// one that does not change then comes from a host that hangs.
 	Stalled time.Duration `json:"stalled,omitempty"`
 	Sick    string        `json:"sick,omitempty"`
+	// PeerStalled is the reader's own Stalled, as the author read it: an author
+	// that works says something new while either of the two stalls.
+	PeerStalled time.Duration `json:"peerStalled,omitempty"`
 	// Leaderless is true where the author's etcd runs and knows no leader.
 	Leaderless bool `json:"leaderless,omitempty"`
 	// Addresses are the author's, on all its networks.

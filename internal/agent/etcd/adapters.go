@@ -290,6 +290,15 @@ type copies struct {
 	emptied func()
 }
 
+// There reports whether a copy lies on the disk, whole or not.
+func (c copies) There() (bool, error) {
+	_, err := os.Stat(filepath.Join(etcdpod.DataDir, "member"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // maxBackup bounds one saved copy, in bytes: more than etcd's own quota allows.
 const maxBackup = 10 << 30
 

@@ -121,7 +121,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 		Power:  func() state.Fact[string] { return state.Known("Off") },
 	}}
 	k.Doer = &act.Doer{
-		Etcd: etcdChanges{w}, Process: w, StandIn: noStandIn{}, Peer: otherHost{w}, Log: t.Logf,
+		Etcd: etcdChanges{w}, Process: w, Copy: copyOf{w}, StandIn: noStandIn{}, Peer: otherHost{w}, Log: t.Logf,
 		WriteRecord: func(r state.EtcdRecord) error { w.record = r; return w.do("write " + string(r.State)) },
 		Ring:        k.Observer.Ring,
 	}

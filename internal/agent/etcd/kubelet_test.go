@@ -10,6 +10,7 @@ import (
 
 type copyOf struct{ *world }
 
+func (copyOf) There() (bool, error)           { return true, nil }
 func (c copyOf) Backup(context.Context) error { return c.do("backup") }
 func (c copyOf) Empty(context.Context) error  { return c.do("empty") }
 

@@ -23,6 +23,9 @@ const (
 	// pulseTime bounds that read.
 	quietFor  = 2 * time.Second
 	pulseTime = 2 * time.Second
+	// writeAfter is how long the index may stand before a write is tried: where
+	// heartbeats pass and entries do not, a read still finds a quorum.
+	writeAfter = 10 * time.Second
 	// noticeAfter is when nothing committed counts as a stall, and this host
 	// begins to test itself.
 	noticeAfter = 4 * time.Second
@@ -39,15 +42,17 @@ var canaryPath = filepath.Join(etcdpod.DataDir, "holdfast-canary")
 // tests this host while nothing can.
 type pulse struct {
 	uptime func() time.Duration
-	// read needs a quorum. write makes a few bytes durable on etcd's disk; it may
-	// never return. blocked reports whether etcd's process waits for a disk.
+	// read needs a quorum, put commits an entry of some size. write makes a few
+	// bytes durable on etcd's disk; it may never return. blocked reports whether etcd's process waits for a disk.
 	read    func(context.Context) error
+	put     func(context.Context) error
 	write   func() error
 	blocked func() bool
 
 	mu      sync.Mutex
 	running bool
 	index   uint64
+	indexAt time.Duration // when it moved
 	last    time.Duration // when something was committed for certain
 	stalled time.Duration // as of the last look at a running etcd
 	writing time.Duration // when a write began that has not returned; zero for none
@@ -121,7 +126,7 @@ func (p *pulse) run(ctx context.Context) error {
 
 func (p *pulse) beat(ctx context.Context) {
 	p.mu.Lock()
-	running, quiet := p.running, p.uptime()-p.last
+	running, quiet, stood := p.running, p.uptime()-p.last, p.uptime()-p.indexAt
 	p.mu.Unlock()
 	if !running || quiet < quietFor {
 		return
@@ -131,7 +136,11 @@ func (p *pulse) beat(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pulseTime)
 	defer cancel()
-	if p.read(ctx) != nil {
+	try := p.read
+	if stood >= writeAfter {
+		try = p.put
+	}
+	if try(ctx) != nil {
 		return
 	}
 	p.mu.Lock()

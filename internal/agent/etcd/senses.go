@@ -29,7 +29,7 @@ func newSenses(name, peer string, p podmanetcd.Parameters, client *etcd.Client, 
 	const pki = etcdpod.CertsDir
 	s := &senses{
 		pulse: &pulse{
-			uptime: uptime, read: client.Confirm, write: writeCanary,
+			uptime: uptime, read: client.Confirm, put: client.Pulse, write: writeCanary,
 			blocked: func() bool { return process.State(uptime()).Blocked },
 		},
 		race:   newRace(name > peer, uptime, log),

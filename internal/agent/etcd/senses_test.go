@@ -30,7 +30,7 @@ func newPulse(read error, write func() error) *pulse {
 	begin := time.Now().Add(-time.Hour)
 	return &pulse{
 		uptime: func() time.Duration { return time.Since(begin) }, blocked: func() bool { return false },
-		read: func(context.Context) error { return read }, write: write,
+		read: func(context.Context) error { return read }, put: func(context.Context) error { return read }, write: write,
 	}
 }
 
@@ -57,6 +57,24 @@ func TestAStallIsNoticedAndAHangingDiskIsFound(t *testing.T) {
 		time.Sleep(2 * pulseEvery)
 		if stalled, sick := p.state(true); stalled != 0 || sick != "" {
 			t.Errorf("a disk that answers again: %s, %q", stalled, sick)
+		}
+	})
+}
+
+func TestAPairWhoseHeartbeatsAlonePassIsStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPulse(nil, func() error { return nil })
+		p.put = func(context.Context) error { return errors.New("timed out") }
+		p.state(true)
+		go func() { _ = p.run(t.Context()) }()
+		time.Sleep(writeAfter + 10*time.Second)
+		if stalled, sick := p.state(true); stalled < 8*time.Second || sick != "" {
+			t.Errorf("%s, %q", stalled, sick)
+		}
+		p.put = func(context.Context) error { return nil }
+		time.Sleep(2 * pulseEvery)
+		if stalled, _ := p.state(true); stalled != 0 {
+			t.Errorf("%s", stalled)
 		}
 	})
 }

@@ -200,3 +200,14 @@ func TestWhoGoesOnAfterAStallIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostThatWorksIsNeverSilentInAStallOfItsPeer(t *testing.T) {
+	s := host(func(s *state.EtcdSnapshot) { s.Statement.Value.Stalled = 3 * StallStep })
+	if st := Statement(s); st.PeerStalled != 3*StallStep || st.Stalled != 0 {
+		t.Errorf("%+v", st)
+	}
+	s.Pacemaker.Ring++ // what was said in another membership is not repeated
+	if st := Statement(s); st.PeerStalled != 0 {
+		t.Errorf("%+v", st)
+	}
+}

@@ -19,7 +19,7 @@ func TestWhatAHostTellsItsPeer(t *testing.T) {
 	want := state.EtcdStatement{
 		Boot: "boot-2", Ring: 7, SeenSeq: 2, Record: s.Record.Value, Data: s.Data, Running: state.Known(true),
 		Leads: true, StandIn: state.Known(state.MemberID(0xb)), Members: s.Local.Members, Leaving: true,
-		Stalled: StallAfter, Sick: "its disk does not answer", Addresses: s.Addresses,
+		Stalled: StallAfter, Sick: "its disk does not answer", PeerStalled: StallAfter, Addresses: s.Addresses,
 	}
 	if diff := cmp.Diff(want, Statement(s), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Error(diff)

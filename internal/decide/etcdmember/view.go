@@ -287,7 +287,7 @@ func Statement(s state.EtcdSnapshot) state.EtcdStatement {
 		Stalled: s.Local.Stalled.Truncate(StallStep), Sick: s.Local.Sick, Leaderless: v.leaderless(), Addresses: s.Addresses,
 	}
 	if v.said {
-		out.SeenSeq = v.peer.Record.Seq
+		out.SeenSeq, out.PeerStalled = v.peer.Record.Seq, v.peer.Stalled
 	}
 	if !v.contact || !v.known { // what cannot be said does not count
 		out.Ring = 0
