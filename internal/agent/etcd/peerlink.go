@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -62,7 +63,7 @@ func (p pairTLS) config() (*tls.Config, error) {
 
 // server answers the peer until the context ends. A host that cannot listen
 // takes part in a race by its own evidence alone.
-func (p pairTLS) serve(ctx context.Context, port int, answer func() state.RaceAnswer, log func(string, ...any)) error {
+func (p pairTLS) serve(ctx context.Context, port int, answer func() state.RaceAnswer, tell func(string, ...any)) error {
 	var trouble string
 	for {
 		err := p.serveOnce(ctx, port, answer)
@@ -71,7 +72,7 @@ func (p pairTLS) serve(ctx context.Context, port int, answer func() state.RaceAn
 		}
 		if err != nil && err.Error() != trouble {
 			trouble = err.Error()
-			log("the peer cannot ask this host: %s", trouble)
+			tell("the peer cannot ask this host: %s", trouble)
 		}
 		if err := host.Sleep(ctx, listenRetry); err != nil {
 			return err
@@ -88,7 +89,8 @@ func (p pairTLS) serveOnce(ctx context.Context, port int, answer func() state.Ra
 	mux.HandleFunc("GET /"+state.RacePeerPath, func(w http.ResponseWriter, _ *http.Request) { reply(w, answer()) })
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
-		IdleTimeout: 10 * time.Second, MaxHeaderBytes: maxWord, ErrorLog: nil,
+		IdleTimeout: 10 * time.Second, MaxHeaderBytes: maxWord,
+		ErrorLog: log.New(io.Discard, "", 0), // strangers that knock are no news
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

@@ -70,6 +70,7 @@ func (p *pulse) moved(index uint64) {
 	defer p.mu.Unlock()
 	if index > p.index {
 		p.well()
+		p.indexAt = p.last
 	}
 	p.index = index
 }
@@ -87,7 +88,7 @@ func (p *pulse) state(running bool) (stalled time.Duration, sick string) {
 	now := p.uptime()
 	if running && !p.running {
 		p.well()
-		p.stalled = 0
+		p.indexAt, p.stalled = p.last, 0
 	}
 	p.running = running
 	if running {

@@ -54,6 +54,7 @@ func TestAStallIsNoticedAndAHangingDiskIsFound(t *testing.T) {
 		}
 		close(hang)
 		p.read = func(context.Context) error { return nil }
+		p.put = p.read
 		time.Sleep(2 * pulseEvery)
 		if stalled, sick := p.state(true); stalled != 0 || sick != "" {
 			t.Errorf("a disk that answers again: %s, %q", stalled, sick)
