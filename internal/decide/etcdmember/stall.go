@@ -159,7 +159,7 @@ var stallFollowRules = []rule{
 // quarantines are how long a learner waits for its promotion after the first,
 // second, ... stall of one boot of the host that went on: a host whose disk or
 // port is still bad would hold up every write again.
-var quarantines = []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour}
+var quarantines = []time.Duration{time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour}
 
 // Quarantine is how long a learner waits after so many stalls.
 func Quarantine(stalls int) time.Duration {

@@ -175,7 +175,7 @@ func TestWhoIsAtFaultHoldsUpNoFence(t *testing.T) {
 }
 
 func TestEachStallOfABootMakesALearnerWaitLonger(t *testing.T) {
-	want := []time.Duration{time.Minute, time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour, 4 * time.Hour}
+	want := []time.Duration{time.Minute, time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour, time.Hour}
 	for stalls, d := range want {
 		if got := Quarantine(stalls); got != d {
 			t.Errorf("after %d: %s, want %s", stalls, got, d)

@@ -82,7 +82,11 @@ func (m *Memory) Hear(boot string) error {
 }
 
 // sameStall is how long one stall may take: what happens in it counts once.
-const sameStall = 2 * time.Minute
+// forgetStalls is how long nothing may have stalled for the count to begin anew.
+const (
+	sameStall    = 2 * time.Minute
+	forgetStalls = 6 * time.Hour
+)
 
 // Stall remembers that the pair committed nothing until this host went on alone.
 func (m *Memory) Stall(now time.Duration) error {
@@ -90,6 +94,9 @@ func (m *Memory) Stall(now time.Duration) error {
 		return nil
 	}
 	next := m.m
+	if now-next.Stalled > forgetStalls {
+		next.Stalls = 0
+	}
 	next.Stalls, next.Stalled = next.Stalls+1, now
 	return m.write(next)
 }

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 )
 
 func TestAPeerThatMayHaveJoinedUnseenCountsAsHavingJoinedNow(t *testing.T) {
@@ -58,5 +60,32 @@ func TestWhatWasHeardIsRememberedForTheBoot(t *testing.T) {
 	}
 	if m, _ = OpenMemory(path, "two"); m.Heard() != "" {
 		t.Error("another boot must forget")
+	}
+}
+
+func TestStallsAreCountedOnceEachAndForgotten(t *testing.T) {
+	m, err := OpenMemory(filepath.Join(t.TempDir(), "memory"), "boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Quarantine() != 0 {
+		t.Error("nothing has stalled")
+	}
+	for _, c := range []struct{ at, wait time.Duration }{
+		{time.Hour, etcdmember.Quarantine(1)},
+		{time.Hour + sameStall - 1, etcdmember.Quarantine(1)}, // the same stall
+		{2 * time.Hour, etcdmember.Quarantine(2)},
+		{8*time.Hour + time.Second, etcdmember.Quarantine(1)}, // long after the last
+	} {
+		if err := m.Stall(c.at); err != nil {
+			t.Fatal(err)
+		}
+		begun := c.at
+		if c.at == time.Hour+sameStall-1 {
+			begun = time.Hour
+		}
+		if got := m.Quarantine(); got != begun+c.wait {
+			t.Errorf("at %s: until %s, want %s", c.at, got, begun+c.wait)
+		}
 	}
 }
