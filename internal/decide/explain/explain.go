@@ -5,6 +5,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +118,10 @@ func Etcd(in Input) Explanation {
 		out.Summary = "etcd of this host is not run by Holdfast's agent: it is no host of a two-node control plane, or Pacemaker was not set up yet"
 		return out
 	}
-	out.Action, out.Rule, out.Reason, out.Evidence = verdict.Action, verdict.Rule, verdict.Reason, verdict.Evidence
+	out.Action, out.Rule, out.Reason, out.Evidence = verdict.Action, verdict.Rule, verdict.Reason, slices.Clip(verdict.Evidence)
+	if r := in.Report.Reach; r.Why != "" {
+		out.Evidence = append(out.Evidence, "own network: "+reached[r.State]+", "+r.Why)
+	}
 	if snap.Record.Known {
 		out.Record = &snap.Record.Value
 	}
@@ -128,6 +132,11 @@ func Etcd(in Input) Explanation {
 	out.Problems = problems(in.Report)
 	out.Next = advice(in, out.Status)
 	return out
+}
+
+// reached is what a host knows of its own reach, in words.
+var reached = map[state.ReachState]string{
+	state.ReachYes: "can be reached", state.ReachNo: "cut off", state.ReachUnknown: "not known whether it can be reached",
 }
 
 func problems(r state.EtcdReport) []string {

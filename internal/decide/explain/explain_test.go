@@ -195,6 +195,17 @@ func TestAPairThatCommitsNothingSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
+func TestAHostSaysHowFarItReaches(t *testing.T) {
+	in := pair()
+	if text := strings.Join(Etcd(in).Evidence, "\n"); strings.Contains(text, "own network") {
+		t.Errorf("nobody looked: %s", text)
+	}
+	in.Report.Reach = state.Reach{State: state.ReachNo, Why: "the cable of the machine network carries no signal"}
+	if text := strings.Join(Etcd(in).Evidence, "\n"); !strings.Contains(text, "own network: cut off, the cable of the machine network carries no signal") {
+		t.Error(text)
+	}
+}
+
 func TestAHostThatIsNotOneOfTwoIsNoFailure(t *testing.T) {
 	e := Etcd(Input{Source: FromFiles, Unmanaged: true})
 	if e.Status != Unmanaged || e.Status.ExitCode() != 0 || len(e.Next) != 0 {
