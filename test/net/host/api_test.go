@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -115,6 +116,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPatch:
 		a.annotate(w, r)
+	case r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/nodes/"):
+		a.one(w, path.Base(r.URL.Path))
 	case r.FormValue("watch") != "1":
 		w.WriteHeader(http.StatusForbidden)
 	case strings.HasSuffix(r.URL.Path, "/nodes"):
@@ -133,6 +136,18 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		events <- `{"type":"ADDED","object":` + n + `}`
 	}
 	a.follow(w, r, events, a.watchers)
+}
+
+// one answers with a single node.
+func (a *api) one(w http.ResponseWriter, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n, ok := a.nodes[name]
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	_, _ = io.WriteString(w, n)
 }
 
 func (a *api) watchOther(w http.ResponseWriter, r *http.Request) {

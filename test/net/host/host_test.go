@@ -36,14 +36,19 @@ func TestHardCase38_500NodesAreOneWatchAndNoList(t *testing.T) {
 	if share > 2 || memory > 80<<10 {
 		t.Errorf("that is too much")
 	}
-	watches := map[string]int{}
+	watches, own := map[string]int{}, 0
 	for _, r := range a.asked() {
 		switch {
+		case strings.HasPrefix(r, "GET /api/v1/nodes/h-1 "): // a host keeps how its own Node looks
+			own++
 		case strings.Contains(r, "watch=1"):
 			watches[r]++
 		case !strings.HasPrefix(r, "PATCH "):
 			t.Errorf("a request that is no watch: %s", r)
 		}
+	}
+	if own > 3 {
+		t.Errorf("%d requests for the host's own Node: it is watched", own)
 	}
 	if len(watches) != 2 {
 		t.Errorf("watches: %v, want one of nodes and one of the Infrastructure", watches)
