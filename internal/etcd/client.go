@@ -82,7 +82,7 @@ func Open(cfg Config) (*Client, error) {
 // new connection: both are asked only while etcd waits for a leader.
 func plainClient(id Identity) *http.Client {
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		cfg, err := id.config()
+		cfg, err := id.Config()
 		if err != nil {
 			return nil, err
 		}

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// config reads the identity's files.
-func (id Identity) config() (*tls.Config, error) {
+// Config reads the identity's files, for one connection.
+func (id Identity) Config() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(id.Cert, id.Key)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate %s of etcd's client: %w", id.Cert, err)
@@ -34,7 +34,7 @@ type files struct{ id Identity }
 
 // ClientHandshake reads the files and makes the connection with them.
 func (f files) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	cfg, err := f.id.config()
+	cfg, err := f.id.Config()
 	if err != nil {
 		return nil, nil, err
 	}

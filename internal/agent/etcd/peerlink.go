@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +12,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -42,23 +41,14 @@ type pairTLS struct {
 }
 
 func (p pairTLS) config() (*tls.Config, error) {
-	cert, err := tls.LoadX509KeyPair(p.cert, p.key)
+	cfg, err := etcd.Identity{CA: p.ca, Cert: p.cert, Key: p.key}.Config()
 	if err != nil {
 		return nil, fmt.Errorf("certificate for the peer: %w", err)
 	}
-	bundle, err := os.ReadFile(p.ca)
-	if err != nil {
-		return nil, fmt.Errorf("authorities of the peer: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(bundle) {
-		return nil, fmt.Errorf("authorities of the peer: %s holds no certificate", p.ca)
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: roots, ClientCAs: roots,
-		ClientAuth: tls.RequireAndVerifyClientCert, ServerName: p.peer,
-		VerifyConnection: func(cs tls.ConnectionState) error { return cs.PeerCertificates[0].VerifyHostname(p.peer) },
-	}, nil
+	cfg.MinVersion, cfg.ServerName = tls.VersionTLS13, p.peer
+	cfg.ClientCAs, cfg.ClientAuth = cfg.RootCAs, tls.RequireAndVerifyClientCert
+	cfg.VerifyConnection = func(cs tls.ConnectionState) error { return cs.PeerCertificates[0].VerifyHostname(p.peer) }
+	return cfg, nil
 }
 
 // server answers the peer until the context ends. A host that cannot listen
