@@ -50,7 +50,7 @@ func podmanCommand(args ...string) host.Cmd {
 func (b *Lab) createArgs(h Host, image string) []string {
 	args := []string{
 		"create", "--name", h.Container, "--hostname", h.Name, "--no-hosts", "--dns", "none",
-		"--label", containerLabel + "=" + b.Layout.Spec.Name, "--label", dirLabel + "=" + b.Dir,
+		"--label", labelOf(b.Layout.Spec.Name), "--label", dirLabel + "=" + b.Dir,
 		"--privileged", "--cgroupns", "private", "--systemd=false", "-e", "container=podman",
 		"--stop-signal", "SIGRTMIN+3", "--restart", "no", "--log-driver", "none", "--pids-limit", "0",
 		"--tmpfs", "/run:rw,exec,mode=755", "--tmpfs", "/run/lock:rw", "--tmpfs", "/tmp:rw,exec,mode=1777",
@@ -92,8 +92,7 @@ func (b *Lab) createContainer(ctx context.Context, h Host, image string) error {
 		}
 	}
 	if !containerExists(ctx, h) {
-		// A killed holdfast may have left a podman behind that is making it.
-		if _, err := podman(ctx, b.createArgs(h, image)...); err != nil && !containerExists(ctx, h) {
+		if _, err := podman(ctx, b.createArgs(h, image)...); err != nil {
 			return fmt.Errorf("create host %s: %w", h.Name, err)
 		}
 	}

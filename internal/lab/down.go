@@ -35,7 +35,7 @@ func Down(ctx context.Context, root, name string) error {
 		defer release()
 	}
 	b := &Lab{Dir: dir}
-	if err := b.endDaemon(ctx); err != nil {
+	if err := errors.Join(b.endDaemon(ctx), waitForLeftBehind(ctx, name)); err != nil {
 		return err
 	}
 	if err := clean(ctx, root, name); err != nil {
@@ -77,7 +77,7 @@ func tidy(root string) error {
 // checkOwner returns an error if a lab of this name keeps its state elsewhere:
 // names of containers and namespaces are the machine's.
 func checkOwner(ctx context.Context, name, dir string) error {
-	out, err := podman(ctx, "ps", "--all", "--filter", "label="+containerLabel+"="+name, "--format", `{{index .Labels "`+dirLabel+`"}}`)
+	out, err := podman(ctx, "ps", "--all", "--filter", "label="+labelOf(name), "--format", `{{index .Labels "`+dirLabel+`"}}`)
 	if err != nil {
 		return err
 	}
@@ -89,16 +89,12 @@ func checkOwner(ctx context.Context, name, dir string) error {
 	return nil
 }
 
+// labelOf is the label of the containers of a lab. It stands in the command line
+// of each podman that makes or removes them: leftBehind finds it there.
+func labelOf(name string) string { return containerLabel + "=" + name }
+
 func removeContainers(ctx context.Context, name string) error {
-	out, err := podman(ctx, "ps", "--all", "--quiet", "--filter", "label="+containerLabel+"="+name)
-	if err != nil {
-		return err
-	}
-	ids := strings.Fields(string(out))
-	if len(ids) == 0 {
-		return nil
-	}
-	_, err = podman(ctx, append([]string{"rm", "--force", "--time", "0", "--volumes"}, ids...)...)
+	_, err := podman(ctx, "rm", "--force", "--time", "0", "--volumes", "--filter", "label="+labelOf(name))
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,3 +87,47 @@ func waitLock(ctx context.Context, path string) (release func(), err error) {
 }
 
 var errLocked = errors.New("locked by another process")
+
+// leftBehindPatience is how long a podman that outlived its holdfast may take to
+// make or remove the hosts of a lab.
+const leftBehindPatience = time.Minute
+
+// waitForLeftBehind waits until no podman makes or removes hosts of a lab. A
+// holdfast that was killed leaves such a podman behind: it would take a host away
+// that the next command has found and counts on. The caller holds the lab's lock,
+// so that none of a living holdfast is meant.
+func waitForLeftBehind(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, leftBehindPatience,
+		fmt.Errorf("a podman that an earlier command left behind still works on lab %s", name))
+	defer cancel()
+	for {
+		found, err := leftBehind(labelOf(name))
+		if err != nil || !found {
+			return err
+		}
+		if err := host.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// leftBehind reports whether a podman runs that has word in its command line.
+func leftBehind(word string) (bool, error) {
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return false, err
+	}
+	for _, path := range paths {
+		line, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		args := strings.Split(string(line), "\x00")
+		if filepath.Base(args[0]) == "podman" && slices.ContainsFunc(args[1:], func(arg string) bool {
+			return strings.TrimPrefix(arg, "label=") == word
+		}) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -192,6 +193,30 @@ func TestOnlyOneHoldsALock(t *testing.T) {
 		}
 		release()
 	}
+}
+
+func TestACommandWaitsForThePodmanThatAnotherLeftBehind(t *testing.T) {
+	const name = "left-behind"
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	podman := &exec.Cmd{Path: "/bin/sh", Args: []string{"podman", "-c", "read line", "rm", "--filter", "label=" + labelOf(name)}, Stdin: in}
+	if err := podman.Start(); err != nil {
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := waitForLeftBehind(impatient, name); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while a podman removes the lab's hosts: %v", err)
+	}
+	if err := waitForLeftBehind(t.Context(), "left"); err != nil {
+		t.Errorf("another lab's podman: %v", err)
+	}
+	if err := errors.Join(out.Close(), waitForLeftBehind(t.Context(), name)); err != nil {
+		t.Errorf("once it has ended: %v", err)
+	}
+	_ = podman.Wait() // read ends without a line
 }
 
 func TestTheKubeconfigLeadsThroughTheDoorAndStillVerifiesTheServer(t *testing.T) {

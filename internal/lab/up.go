@@ -146,7 +146,7 @@ func (u *Builder) claim(ctx context.Context, o Options, image Image) (*Lab, func
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(rememberMachine(u.Root), b.sameOrNew(ctx)); err != nil {
+	if err := errors.Join(waitForLeftBehind(ctx, b.Layout.Spec.Name), rememberMachine(u.Root), b.sameOrNew(ctx)); err != nil {
 		_ = os.Remove(b.Dir) // if it is empty: it was made for nothing
 		release()
 		return nil, nil, err
