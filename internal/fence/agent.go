@@ -54,6 +54,9 @@ type Agent struct {
 	etcd func(ctx context.Context) (state.EtcdReport, error)
 	// turnOf asks this host's daemon of etcd whose turn it is; nil for nobody.
 	turnOf func(context.Context, state.RaceRequest) (state.FenceRace, error)
+	// hears reports whether a target whose BMC says Off still answers on the
+	// network.
+	hears func(ctx context.Context, target string) state.Fact[bool]
 	// address reads the address of a BMC.
 	address  parser
 	onBudget time.Duration
@@ -80,8 +83,8 @@ func New(streams command.Streams) *Agent {
 		etcd: func(ctx context.Context) (state.EtcdReport, error) {
 			return etcdagent.Report(ctx, state.EtcdSocketPath)
 		},
-		turnOf: askDaemon,
-		Out:    streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget, wordPause: wordPause,
+		turnOf: askDaemon, hears: askHeard,
+		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget, wordPause: wordPause,
 	}
 }
 

@@ -68,6 +68,7 @@ func newBench(t testing.TB, password string) *bench {
 		Driver: []string{python, fenceAgent}, Now: time.Now, Out: &b.out, Err: &b.err, address: anyAddress, onBudget: time.Second, retryAfter: time.Minute,
 		Boot: func() (string, time.Duration, error) { return "boot-1", 42 * time.Second, nil },
 	}
+	b.hears = func(context.Context, string) state.Fact[bool] { return state.Known(b.machine.On.Load()) }
 	b.own = func() (string, string, error) { return "own", "", nil }
 	b.publish = func(_ context.Context, value string) error { b.published = value; return nil }
 	b.peers(nil, nil)
@@ -81,6 +82,9 @@ func newBench(t testing.TB, password string) *bench {
 	b.write(t)
 	return b
 }
+
+// silence is what is heard of a host that is off.
+func silence(context.Context, string) state.Fact[bool] { return state.Known(false) }
 
 // anyAddress takes loopback addresses too, where the simulators are.
 func anyAddress(s string) (config.BMCAddress, error) {

@@ -56,6 +56,10 @@ type attempt struct {
 	readable time.Time
 	// refused is how often the BMC refused the account.
 	refused int
+	// offSince is when the BMC first answered Off, since the last request and
+	// since it said something else; offAsked is when it was last asked that.
+	offSince, offAsked time.Time
+	warned             bool // that the host is heard although its BMC says Off
 }
 
 // fence cuts the power of a target, proves it, leaves the evidence, and
@@ -112,7 +116,7 @@ func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
 			f.giveWay(ctx)
 			return proof, f.because(ctx, d)
 		case fencing.Ask:
-			f.ask(ctx, p.Direct())
+			f.ask(ctx, p.Direct(reading))
 		case fencing.Hold, fencing.Again:
 		}
 		if f.pause(ctx, d) != nil {
@@ -189,7 +193,7 @@ func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) 
 	if f.phases.Identify == 0 {
 		f.phases.Identify = time.Since(f.begin)
 	}
-	return fencing.Reading{Power: state.Known(string(power))},
+	return fencing.Reading{Power: state.Known(string(power)), Heard: f.listen(ctx, power, asked)},
 		state.EtcdFenced{Target: f.dev.Target, State: string(power), Boot: boot, At: uptime}
 }
 
@@ -213,6 +217,7 @@ func (f *attempt) progress() fencing.Progress {
 	if !f.readable.IsZero() {
 		p.Readable = f.readable.Sub(f.begin)
 	}
+	p.OffFor = max(0, f.offAsked.Sub(f.offSince))
 	p.Turn, p.GaveWay = f.turn.Turn, f.gaveWayUntil(p.Elapsed)
 	if p.Requests > 0 {
 		p.SinceRequest = time.Since(f.asked[p.Requests-1])
@@ -227,7 +232,7 @@ func (f *attempt) ask(ctx context.Context, directly bool) {
 	if len(f.requests) == 0 {
 		f.phases.Hold = max(0, time.Since(f.begin)-f.phases.Identify)
 	}
-	f.asked = append(f.asked, time.Now())
+	f.asked, f.offSince, f.offAsked = append(f.asked, time.Now()), time.Time{}, time.Time{}
 	if directly || drivable(f.dev) != nil {
 		f.requests = append(f.requests, f.askDirectly(ctx))
 		return

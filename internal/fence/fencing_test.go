@@ -287,6 +287,7 @@ func TestARebootThatStaysOffIsAFenceAllTheSame(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
 	b.dev.Address = refusing(t) + "/redfish/v1/Systems/1"
+	b.hears = silence
 	b.write(t)
 	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK || b.evidence(t) == nil || !strings.Contains(b.err.String(), "could not be switched on again") {
 		t.Errorf("exit %d: %s", code, b.err.String())
@@ -355,6 +356,7 @@ func TestARequestUnderWayIsAnsweredBeforeTheHostIsSwitchedOn(t *testing.T) {
 	b := newBench(t, "пароль") // not through the driver
 	answers := make(chan string, 4)
 	b.dev.Address = late(t, answers) + "/redfish/v1/Systems/1"
+	b.hears = silence
 	b.write(t)
 	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK {
 		t.Fatalf("exit %d: %s", code, b.err.String())

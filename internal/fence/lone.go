@@ -19,14 +19,19 @@ func Power(ctx context.Context, target string) (string, error) {
 
 // ConfirmOff asks the BMC of a target once and leaves evidence if it says Off.
 // Nothing is switched: a target that is not off is left alone.
-func ConfirmOff(ctx context.Context, target string) error {
-	a := quiet()
+// One that is still heard on the network is not off, whatever its BMC says.
+func ConfirmOff(ctx context.Context, target string) error { return quiet().confirmOff(ctx, target) }
+
+func (a *Agent) confirmOff(ctx context.Context, target string) error {
 	proof, err := a.read(ctx, target)
 	if err != nil {
 		return err
 	}
 	if proof.State != string(redfish.Off) {
 		return fmt.Errorf("confirm that %s is off: its BMC says %s", target, proof.State)
+	}
+	if state.Is(a.hears(ctx, target), true) {
+		return fmt.Errorf("confirm that %s is off: its BMC says Off, and the host still answers on the network", target)
 	}
 	return writeEvidence(a.Evidence, proof)
 }

@@ -1,10 +1,24 @@
 package fence
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
+
+func TestAHostThatIsHeardIsNotConfirmedToBeOff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, testPassword)
+	b.bmc.SetQuirks(bmc.Quirks{Says: "Off"}) // the host runs
+	if err := b.confirmOff(t.Context(), "cp-1"); err == nil || !strings.Contains(err.Error(), "still answers") || b.evidence(t) != nil {
+		t.Errorf("%v, evidence %v", err, b.evidence(t))
+	}
+	b.machine.On.Store(false)
+	if err := b.confirmOff(t.Context(), "cp-1"); err != nil || b.evidence(t) == nil {
+		t.Errorf("%v, evidence %v", err, b.evidence(t))
+	}
+}
 
 func TestOneReadingIsDatedAndSwitchesNothing(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,14 @@
 package fence
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // quirkCases are faults of a BMC while its host is to be switched off within
@@ -30,8 +33,9 @@ var quirkCases = []struct {
 	{"Paused is not off", bmc.Quirks{Says: "Paused"}, false, false, false, -1, `BMC said "Paused"`},
 	{"null is not off", bmc.Quirks{Says: bmc.SaysNull}, false, false, false, -1, `BMC said "unknown"`},
 	{"no power state is not off", bmc.Quirks{Says: bmc.SaysNothing}, false, false, false, -1, `BMC said "unknown"`},
-	// Nothing can see through this one: docs/INVARIANTS.md names it.
-	{"a BMC that lies is believed", bmc.Quirks{Says: "Off"}, true, true, true, 0, ""},
+	{"a host that is heard although its BMC says Off is cut", bmc.Quirks{Says: "Off"}, true, true, false, 1, ""},
+	{"an Off that leads the power cut is waited out", bmc.Quirks{OffLeads: bmc.Duration(2 * time.Second)}, true, true, false, 1, ""},
+	{"a host that goes on to be heard is not off", bmc.Quirks{OffLeads: bmc.Duration(time.Hour)}, true, false, true, 1, `BMC said "Off"`},
 	{"reset types only in ActionInfo", bmc.Quirks{ActionInfoOnly: true}, true, true, false, 1, ""},
 	{"one system among several", bmc.Quirks{ExtraSystems: 2}, true, true, false, 1, ""},
 	{"another machine's BMC is left alone", bmc.Quirks{OtherIdentity: true}, true, false, true, 0, "another machine"},
@@ -87,6 +91,28 @@ func TestOnlyOffIsOff(t *testing.T) {
 			}
 			if r := b.records(t); len(r) != 1 || r[0].Off != c.fenced {
 				t.Errorf("history %+v", r)
+			}
+		})
+	}
+}
+
+// TestAnOffThatNothingConfirmsHasToLast has nobody who could listen, as on a host
+// whose networks are all cut.
+func TestAnOffThatNothingConfirmsHasToLast(t *testing.T) {
+	t.Parallel()
+	for name, on := range map[string]bool{"its host is off": false, "the BMC lost the host's power in a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, testPassword)
+			b.hears = func(context.Context, string) state.Fact[bool] { return state.Fact[bool]{} }
+			b.machine.On.Store(on)
+			b.bmc.SetQuirks(bmc.Quirks{Says: "Off"})
+			begin := time.Now()
+			if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.machine.On.Load() {
+				t.Errorf("exit %d, the host runs: %v: %s", code, b.machine.On.Load(), b.err.String())
+			}
+			if took := time.Since(begin); took < fencing.OffLasts || len(b.bmc.Resets()) != 1 {
+				t.Errorf("proven after %s, %d requests", took, len(b.bmc.Resets()))
 			}
 		})
 	}

@@ -1,10 +1,12 @@
 package fence
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc/zootest"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // TestEachKindOfBMCIsProbedAndFences has the BMC of each file tested as by the
@@ -15,6 +17,7 @@ func TestEachKindOfBMCIsProbedAndFences(t *testing.T) {
 			b := newBench(t, "пароль") // which fence_redfish cannot take: only the simulator is for it
 			b.dev.Address, b.dev.LegacyTLS = bmc.Serve(t), bmc.Legacy()
 			b.dev.UUID, b.dev.Serial, b.dev.SystemID = bmc.Host.UUID, bmc.Host.Serial, bmc.SystemID
+			b.hears = func(context.Context, string) state.Fact[bool] { return state.Known(!bmc.Off()) }
 			b.write(t)
 			dev, err := readDevice(b.Devices, b.dev.Target)
 			if err != nil {

@@ -68,6 +68,17 @@ type RaceRequest struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
+// HeardRequestPath is where the daemon of etcd takes a HeardRequest, on its
+// socket, and answers with a Fact[bool].
+const HeardRequestPath = "heard"
+
+// HeardRequest asks whether a host answers on a network that it shares with this
+// one. The answer is unknown where nobody could ask it, or where this host is cut
+// off, so that silence says nothing.
+type HeardRequest struct {
+	Target string `json:"target"`
+}
+
 // RaceAnswer is a promise not to fence the asker for a while.
 type RaceAnswer struct {
 	// GivesWay is how long the author will not fence the asker, from the moment

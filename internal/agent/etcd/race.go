@@ -28,6 +28,9 @@ type race struct {
 	// ask asks the peer over every network that joins the hosts.
 	ask func(context.Context) (state.RaceAnswer, error)
 	log func(format string, args ...any)
+	// peer is the other host; answers asks a host whether it is there.
+	peer    string
+	answers func(context.Context, []netip.Addr) (state.Fact[bool], error)
 
 	mu   sync.Mutex
 	side fencerace.Side
@@ -173,6 +176,35 @@ func (r *race) askOnce(ctx context.Context) {
 	if a.GivesWay > 0 {
 		r.side.Given = sent + a.GivesWay
 	}
+}
+
+// heard reports whether the peer answers on a network that joins the hosts.
+// Silence says nothing where this host is cut off.
+func (r *race) heard(ctx context.Context) state.Fact[bool] {
+	heard, err := r.answers(ctx, r.peerAt())
+	if err != nil {
+		r.log("this host cannot find out whether its peer still answers: %v", err)
+		return state.Fact[bool]{}
+	}
+	if state.Is(heard, false) && r.reach().State == state.ReachNo {
+		return state.Fact[bool]{}
+	}
+	return heard
+}
+
+// heardOf answers the fence agent on this host, whose target's BMC says Off.
+func (d *daemon) heardOf(w http.ResponseWriter, q *http.Request) {
+	var request state.HeardRequest
+	if err := json.NewDecoder(q.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r := d.race.Load()
+	if r == nil || request.Target != r.peer {
+		reply(w, state.Fact[bool]{})
+		return
+	}
+	reply(w, r.heard(q.Context()))
 }
 
 // raceOf answers the fence agent on this host.

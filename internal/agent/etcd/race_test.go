@@ -214,6 +214,51 @@ func TestTheFenceAgentIsAnswered(t *testing.T) {
 	}
 }
 
+func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
+	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, places{})
+	ask := func(body string) (int, state.Fact[bool]) {
+		w := httptest.NewRecorder()
+		d.heardOf(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+state.HeardRequestPath, strings.NewReader(body)))
+		var out state.Fact[bool]
+		_ = json.NewDecoder(bytes.NewReader(w.Body.Bytes())).Decode(&out)
+		return w.Code, out
+	}
+	const ofPeer = `{"target":"beta"}`
+	if code, got := ask(ofPeer); code != http.StatusOK || got.Known {
+		t.Errorf("before etcd is kept nobody can say: %d, %+v", code, got)
+	}
+	if code, _ := ask(`no question`); code != http.StatusBadRequest {
+		t.Errorf("%d", code)
+	}
+	var found state.Fact[bool]
+	var failed error
+	r := newRace(true, func() time.Duration { return time.Hour }, t.Logf)
+	r.peer, r.answers = "beta", func(context.Context, []netip.Addr) (state.Fact[bool], error) { return found, failed }
+	d.race.Store(r)
+	for _, c := range []struct {
+		name   string
+		target string
+		reach  state.ReachState
+		found  state.Fact[bool]
+		failed error
+		want   state.Fact[bool]
+	}{
+		{"it answers", ofPeer, state.ReachYes, state.Known(true), nil, state.Known(true)},
+		{"it is silent", ofPeer, state.ReachYes, state.Known(false), nil, state.Known(false)},
+		{"it is silent, and there is no neighbour to compare with", ofPeer, state.ReachUnknown, state.Known(false), nil, state.Known(false)},
+		{"silence says nothing to a host that is cut off", ofPeer, state.ReachNo, state.Known(false), nil, state.Fact[bool]{}},
+		{"an answer does", ofPeer, state.ReachNo, state.Known(true), nil, state.Known(true)},
+		{"nobody could ask", ofPeer, state.ReachYes, state.Known(false), errors.New("no netlink"), state.Fact[bool]{}},
+		{"another host", `{"target":"gamma"}`, state.ReachYes, state.Known(false), nil, state.Fact[bool]{}},
+	} {
+		r.setReach(state.Reach{State: c.reach})
+		found, failed = c.found, c.failed
+		if code, got := ask(c.target); code != http.StatusOK || got != c.want {
+			t.Errorf("%s: %d, %+v", c.name, code, got)
+		}
+	}
+}
+
 func TestThePeerIsAskedWhereItWasHeardOfLast(t *testing.T) {
 	r := newRace(false, func() time.Duration { return time.Hour }, t.Logf)
 	address := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }

@@ -36,6 +36,7 @@ func newSenses(name, peer string, p podmanetcd.Parameters, client *etcd.Client, 
 		prober: &reach.Prober{Own: p.Nodes[name], Peer: p.Nodes[peer], Uptime: uptime},
 		link:   pairTLS{peer: peer, ca: pki + "/ca.crt", cert: pki + "/peer.crt", key: pki + "/peer.key"},
 	}
+	s.race.peer, s.race.answers = peer, reach.Answers
 	s.race.heardOf([]netip.Addr{p.Nodes[peer]})
 	s.race.ask = func(ctx context.Context) (state.RaceAnswer, error) {
 		return s.link.ask(ctx, state.RacePort, s.race.peerAt())

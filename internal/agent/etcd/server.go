@@ -47,6 +47,7 @@ func (d *daemon) handler() http.Handler {
 		reply(w, podmanetcd.Answer{})
 	})
 	mux.HandleFunc("POST /"+state.RaceRequestPath, d.raceOf)
+	mux.HandleFunc("POST /"+state.HeardRequestPath, d.heardOf)
 	mux.HandleFunc("POST /start", d.start)
 	mux.HandleFunc("POST /stop", d.stop)
 	mux.HandleFunc("POST /reload-agent", d.reload)

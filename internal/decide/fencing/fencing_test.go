@@ -10,6 +10,13 @@ import (
 
 func says(power string) Reading { return Reading{Power: state.Known(power)} }
 
+// silent is a BMC that says Off of a host that answers nothing; heard is one of a
+// host that does answer.
+var (
+	silent = Reading{Power: state.Known(state.PowerOff), Heard: state.Known(false)}
+	heard  = Reading{Power: state.Known(state.PowerOff), Heard: state.Known(true)}
+)
+
 func fails(reason string) Reading { return Reading{Reason: reason} }
 
 const budget = 40 * time.Second
@@ -28,10 +35,23 @@ func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
 		r    Reading
 		want Step
 	}{
-		{"exactly Off is off, before anything was asked", fresh, says("Off"), Proven},
-		{"the delay ends when the BMC says Off", waiting, says("Off"), Proven},
-		{"Off is off after a request", asked, says("Off"), Proven},
-		{"Off that is read when the time is over is off", over, says("Off"), Proven},
+		{"exactly Off of a silent host is off, before anything was asked", fresh, silent, Proven},
+		{"the delay ends when the BMC says Off of a silent host", waiting, silent, Proven},
+		{"Off is off after a request", asked, silent, Proven},
+		{"Off that is read when the time is over is off", over, silent, Proven},
+		{"a host that is heard is not off, whatever its BMC says: cut it", fresh, heard, Ask},
+		{"a host that is heard after the request is not off yet", asked, heard, Again},
+		{"a host that goes on to be heard is cut once more", askedLong, heard, Ask},
+		{"a host that is heard does not shorten the delay", waiting, heard, Hold},
+		{"the time ends for a host that is heard", over, heard, GiveUp},
+		{"an Off that nothing confirms may be one of before the BMC's restart: cut it", fresh, says("Off"), Ask},
+		{"an Off that nothing confirms does not shorten the delay", waiting, says("Off"), Hold},
+		{"an Off that nothing confirms has to last", asked, says("Off"), Again},
+		{"it is not asked for twice", askedLong, says("Off"), Again},
+		{"an Off that lasts after a request is off", Progress{Budget: budget, Elapsed: 9 * time.Second, Requests: 1, SinceRequest: 8 * time.Second, OffFor: OffLasts}, says("Off"), Proven},
+		{"a host that is heard is never off", Progress{Budget: budget, Elapsed: 9 * time.Second, Requests: 2, OffFor: time.Hour}, heard, Again},
+		{"an Off that lasts without a request proves nothing", Progress{Budget: budget, OffFor: time.Hour}, says("Off"), Ask},
+		{"the time ends for an Off that nothing confirms", over, says("Off"), GiveUp},
 		{"off in small letters is not off", asked, says("off"), Again},
 		{"Off with a blank is not off", asked, says("Off "), Again},
 		{"PoweringOff is not off", asked, says("PoweringOff"), Again},
@@ -200,7 +220,7 @@ func fenced(t *testing.T, answer, delay time.Duration) (cut, proven time.Duratio
 		now += answer
 		reading := says("On")
 		if p.Requests > 0 && sent >= cut {
-			reading = says("Off")
+			reading = silent
 		}
 		p.Elapsed, p.SinceRequest = now, now-asked
 		d := Next(p, reading)
@@ -209,7 +229,7 @@ func fenced(t *testing.T, answer, delay time.Duration) (cut, proven time.Duratio
 			return cut, now, direct
 		case Ask:
 			if p.Requests == 0 {
-				cut, direct = now+answer, p.Direct()
+				cut, direct = now+answer, p.Direct(says("On"))
 			}
 			p.Requests, asked = p.Requests+1, now
 		case Refuse, GiveUp:

@@ -30,6 +30,10 @@ const (
 	// those until the power is cut.
 	answersOfFence = 3
 	answersOfCut   = 2
+	// OffLasts is how long a BMC must go on to say Off, after it was to cut the
+	// power, where the host's silence does not confirm it. Some say Off when they
+	// accept the request, a few seconds before the host is off.
+	OffLasts = 7 * time.Second
 	// slack is for all that is not waiting for a BMC.
 	slack = 10 * time.Second
 )
@@ -54,6 +58,10 @@ type Reading struct {
 	Power state.Fact[string]
 	// Reason is why it could not be read, as internal/redfish calls it.
 	Reason string
+	// Heard is whether the host answered, on a network that it shares with this
+	// one, a question that was asked after the BMC had said Off. It is unknown
+	// where nobody could ask, silence says nothing, or it is not sure who answered.
+	Heard state.Fact[bool]
 }
 
 // Progress is how far a fence has come.
@@ -78,6 +86,9 @@ type Progress struct {
 	// RequestFailed is true where the last request ended with an error. It
 	// does not say that nothing happened.
 	RequestFailed bool
+	// OffFor is how long the BMC has said nothing but Off: from its first such
+	// answer, or the last request where that came later, to the last question.
+	OffFor time.Duration
 	// Refused is how often the BMC refused the account.
 	Refused int
 	// Confirmed is true where a person's word that the target is off stands.
@@ -95,8 +106,10 @@ type Progress struct {
 }
 
 // Direct reports whether the agent asks by itself and not through the
-// distribution's.
-func (p Progress) Direct() bool { return p.Requests > 0 || p.Answer >= slowAnswer }
+// distribution's, which sends nothing to a BMC that says Off.
+func (p Progress) Direct(r Reading) bool {
+	return p.Requests > 0 || p.Answer >= slowAnswer || state.Is(r.Power, state.PowerOff)
+}
 
 // Limit is how long the fence may last at all. It grows with the time that the
 // BMC takes for an answer.
@@ -169,12 +182,31 @@ var lasting = map[string]bool{
 // this BMC says is about the target.
 const wrongServer = "wrong-server"
 
-// Next decides the next step from one reading. Only the state that is spelled
-// exactly Off is off; no other state, no error and no answer to a request is.
-func Next(p Progress, r Reading) Decision {
+// proves says why a reading proves that the host is off, empty where it does
+// not. Only the state that is spelled exactly Off is off; no other state, no error
+// and no answer to a request is. A BMC may say so too early, or may have forgotten
+// the host's power in a restart of its own, so that something has to confirm it:
+// the host's silence, or that the BMC goes on to say it after a request.
+func proves(p Progress, r Reading) string {
 	switch {
-	case state.Is(r.Power, state.PowerOff):
-		return Decision{Step: Proven, Why: "the BMC says Off"}
+	case !state.Is(r.Power, state.PowerOff):
+		return ""
+	case state.Is(r.Heard, false):
+		return "the BMC says Off, and the host answers nothing"
+	case p.Confirmed:
+		return "the BMC says Off, and so does a person"
+	case !r.Heard.Known && p.Requests > 0 && p.OffFor >= OffLasts:
+		return fmt.Sprintf("the BMC has said Off for %s since the power was to be cut", OffLasts)
+	}
+	return ""
+}
+
+// Next decides the next step from one reading.
+func Next(p Progress, r Reading) Decision {
+	if why := proves(p, r); why != "" {
+		return Decision{Step: Proven, Why: why}
+	}
+	switch {
 	case r.Reason == wrongServer:
 		return Decision{Step: Refuse, Why: "the BMC is another machine's"}
 	case p.Confirmed:
@@ -200,6 +232,9 @@ func again(p Progress, r Reading) bool {
 	if p.Requests == 0 || p.Requests >= MaxRequests || !r.Power.Known {
 		return false
 	}
+	if r.Power.Value == state.PowerOff && !state.Is(r.Heard, true) {
+		return false
+	}
 	return p.RequestFailed || r.Power.Value != "PoweringOff" && p.SinceRequest >= p.retryAfter()
 }
 
@@ -210,6 +245,10 @@ func said(r Reading) string {
 		return fmt.Sprintf("the BMC does not tell the power state (%s)", r.Reason)
 	case r.Power.Value == "":
 		return "the BMC reports no power state"
+	case r.Power.Value == state.PowerOff && state.Is(r.Heard, true):
+		return "the BMC says Off, and the host still answers on the network"
+	case r.Power.Value == state.PowerOff:
+		return "the BMC says Off, and nothing confirms it yet"
 	}
 	return fmt.Sprintf("the BMC says %q", r.Power.Value)
 }

@@ -191,12 +191,30 @@ func (p *Prober) resolve(nl *netlink.Handle, link netlink.Link, gateways []netip
 	}
 	for _, a := range append(gateways, p.Peer) {
 		if p.find(a) == nil {
-			// NTF_USE: as if a packet were to be sent there.
-			entry := entryOf(link, a, nil, unix.NUD_NONE)
-			entry.Flags = unix.NTF_USE
-			if err := nl.NeighSet(entry); err != nil {
-				return fmt.Errorf("look for neighbour %s: %w", a, err)
+			if err := lookFor(nl, link, a); err != nil {
+				return err
 			}
+		}
+	}
+	return nil
+}
+
+// lookFor has the kernel look for an address, as if a packet were to be sent there.
+func lookFor(nl *netlink.Handle, link netlink.Link, ip netip.Addr) error {
+	entry := entryOf(link, ip, nil, unix.NUD_NONE)
+	entry.Flags = unix.NTF_USE
+	if err := nl.NeighSet(entry); err != nil {
+		return fmt.Errorf("look for neighbour %s: %w", ip, err)
+	}
+	return nil
+}
+
+// doubt makes the kernel ask a neighbour itself: from stale to probe, since an
+// entry that is in doubt already has to be asked anew.
+func doubt(nl *netlink.Handle, link netlink.Link, ip netip.Addr, mac net.HardwareAddr) error {
+	for _, nud := range []int{unix.NUD_STALE, unix.NUD_PROBE} {
+		if err := nl.NeighSet(entryOf(link, ip, mac, nud)); err != nil {
+			return fmt.Errorf("ask neighbour %s: %w", ip, err)
 		}
 	}
 	return nil
@@ -215,11 +233,8 @@ func entryOf(link netlink.Link, ip netip.Addr, mac net.HardwareAddr, nud int) *n
 func (p *Prober) ask(ctx context.Context, nl *netlink.Handle, link netlink.Link) error {
 	asked := slices.DeleteFunc(slices.Clone(p.known), func(n *neighbour) bool { return n.Missed > tired && p.round%nowAndThen != 0 })
 	for _, n := range asked {
-		// From stale to probe: an entry that is in doubt already is asked anew.
-		for _, nud := range []int{unix.NUD_STALE, unix.NUD_PROBE} {
-			if err := nl.NeighSet(entryOf(link, n.Address, n.mac, nud)); err != nil {
-				return fmt.Errorf("ask neighbour %s: %w", n.Address, err)
-			}
+		if err := doubt(nl, link, n.Address, n.mac); err != nil {
+			return err
 		}
 	}
 	answered := map[netip.Addr]bool{}
