@@ -20,7 +20,7 @@ var bothLeadRules = []rule{
 func weLead(v *view) bool { return v.own.State.Leads() && v.peerDefers() }
 
 // weLeadRules bring a take-over to its end, then the peer back to a voter.
-var weLeadRules = slices.Concat(leadFirstRules, stallRules, leadRules)
+var weLeadRules = slices.Concat(leadFirstRules, stallRules, stallWaitRules, leadRules)
 
 // leadFirstRules bring a take-over to its end.
 var leadFirstRules = []rule{

@@ -26,7 +26,7 @@ func (v *view) lostCopy() bool {
 
 // equalRules apply where neither record claims to have gone on alone: Raft
 // resolves what the logs do not share.
-var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, equalLastRules)
+var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, stallWaitRules, equalLastRules)
 
 // equalFirstRules are about copies that cannot be used, or that nothing is known
 // about.

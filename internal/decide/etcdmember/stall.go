@@ -49,6 +49,18 @@ func (v *view) unblamed() bool {
 // nothing tells the hosts apart.
 func (v *view) second() bool { return v.s.Host > v.s.Peer }
 
+// lesser reports whether this host gives way to its peer where nothing tells them
+// apart: the second of two that hold everything, or the one that may lack writes.
+func (v *view) lesser() bool {
+	return v.peerIn(state.EtcdPair) && (v.in(state.EtcdPair) && v.second() || v.in(state.EtcdVoter))
+}
+
+// greater reports whether it waits for its peer to give way. Such a peer tells that
+// it has not gone on alone, so this host may, once that is off.
+func (v *view) greater() bool {
+	return v.in(state.EtcdPair) && v.peerIn(state.EtcdPair, state.EtcdVoter) || v.in(state.EtcdSole) && v.peerIn(state.EtcdVoter)
+}
+
 // gaveWay reports whether etcd was stopped here because nothing was committed.
 // The peer, whose etcd runs, has no quorum until this host gave its copy up.
 func (v *view) gaveWay() bool {
@@ -98,20 +110,16 @@ var stallRules = []rule{
 // stallEqualRules follow them where neither host went on alone.
 var stallEqualRules = []rule{
 	{
-		"stall.give-way", "nothing is committed, nothing tells the hosts apart, and this host is the second by name",
-		"one host has to go on without the other: the second by name gives way, and nobody's power is touched", state.EtcdStop,
-		func(v *view) bool {
-			return v.unblamed() && v.running && v.second() && v.in(state.EtcdPair) && v.peerIn(state.EtcdPair)
-		}, nil,
+		"stall.give-way", "nothing is committed, nothing tells the hosts apart, and this host is the second by name, or may lack writes",
+		"one host has to go on without the other: this one gives way, and nobody's power is touched", state.EtcdStop,
+		func(v *view) bool { return v.unblamed() && v.running && v.lesser() }, nil,
 	},
 	{
 		// An etcd of the first host by name was stopped by something else, and is
 		// started again: of two hosts that give way at once neither could go on.
-		"stall.depart", "etcd was stopped here to give way, and this host is the second by name",
+		"stall.depart", "etcd was stopped here to give way, and this host is the second by name, or may lack writes",
 		"this host leaves, the peer goes on", state.EtcdWriteRecord,
-		func(v *view) bool {
-			return v.gaveWay() && v.second() && v.in(state.EtcdPair) && v.peerIn(state.EtcdPair)
-		}, writeDeparting,
+		func(v *view) bool { return v.gaveWay() && v.lesser() }, writeDeparting,
 	},
 	{
 		"stall.yield", "etcd was stopped here to give way, and the peer has read that this host leaves",
@@ -125,19 +133,19 @@ var stallEqualRules = []rule{
 			return v.gaveWay() && v.in(state.EtcdDeparting) && v.peerIn(state.EtcdPair)
 		}, nil,
 	},
+}
+
+// stallWaitRules are those of a host whose peer gives way.
+var stallWaitRules = []rule{
 	{
-		"stall.last-resort", "nothing is committed, and the second host by name did not give way in time",
+		"stall.last-resort", "nothing is committed, and the peer, which should have given way, did not in time",
 		"the peer gives no way: Pacemaker is asked to fence it", state.EtcdAskFence,
-		func(v *view) bool {
-			return v.unblamed() && v.running && v.mayGoOn() && v.peerIn(state.EtcdPair) && v.stalledFor() > FenceAfter
-		}, nil,
+		func(v *view) bool { return v.unblamed() && v.running && v.greater() && v.stalledFor() > FenceAfter }, nil,
 	},
 	{
 		"stall.wait", "nothing is committed, and nothing tells the hosts apart",
-		"waits for the second host by name to give way", state.EtcdWait,
-		func(v *view) bool {
-			return v.unblamed() && v.running && v.in(state.EtcdPair) && v.peerIn(state.EtcdPair)
-		}, nil,
+		"waits for the peer to give way", state.EtcdWait,
+		func(v *view) bool { return v.unblamed() && v.running && v.greater() }, nil,
 	},
 }
 
