@@ -76,22 +76,19 @@ func (r report) membership() state.Fact[state.Membership] {
 	return state.Known(state.Membership{Ring: ring, Members: slices.Sorted(slices.Values(r.members)), Quorate: r.quorate == "Yes"})
 }
 
-// representativeBits is the room for a ring's representative, a node id.
-const representativeBits = 16
-
 // ringNumber makes one number of "1.1a": the node id of the ring's
 // representative, and the ring's sequence number in hex. Two halves of a split
 // may count to the same sequence number, but no node represents both; the
 // sequence number never goes back, Corosync keeps it on the disk.
 func ringNumber(id string) (uint64, error) {
 	rep, seq, _ := strings.Cut(id, ".")
-	node, err := strconv.ParseUint(rep, 10, representativeBits)
+	node, err := strconv.ParseUint(rep, 10, state.RepresentativeBits)
 	if err != nil {
 		return 0, fmt.Errorf("ring %q: representative: %w", id, err)
 	}
-	n, err := strconv.ParseUint(seq, 16, 64-representativeBits)
+	n, err := strconv.ParseUint(seq, 16, 64-state.RepresentativeBits)
 	if err != nil {
 		return 0, fmt.Errorf("ring %q: sequence number: %w", id, err)
 	}
-	return n<<representativeBits | node, nil
+	return n<<state.RepresentativeBits | node, nil
 }

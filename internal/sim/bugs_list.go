@@ -67,7 +67,7 @@ var rulesOut = []Bug{
 		},
 	},
 	{
-		Name: "wipe", Seed: 293, What: "a returning copy is emptied although the peer's cluster lists it", Origin: "only what the living cluster does not list is emptied",
+		Name: "wipe", Seed: 1367, What: "a returning copy is emptied although the peer's cluster lists it", Origin: "only what the living cluster does not list is emptied",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			own := s.Record.Value.Member
 			s.Statement.Value.Members.Value = slices.DeleteFunc(slices.Clone(s.Statement.Value.Members.Value), func(m state.EtcdMember) bool { return m.ID == own && own < 3 })

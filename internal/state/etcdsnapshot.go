@@ -98,6 +98,9 @@ type EtcdPacemaker struct {
 	// Joined is when the peer last joined the membership, since boot; zero for
 	// not yet. A fence of before that moment proves nothing.
 	Joined time.Duration `json:"joined,omitempty"`
+	// Unseen is true where Joined is when the peer may have joined and left again,
+	// in a membership that nobody here saw.
+	Unseen bool `json:"unseen,omitempty"`
 	// Leaving is true while Pacemaker stops the instance on this host.
 	Leaving bool `json:"leaving,omitempty"`
 	// LeavingFor is how long it has been stopping.

@@ -57,6 +57,8 @@ const (
 	RaceRequestPath = "race"
 	RacePeerPath    = "race"
 	RacePort        = 2382
+	// RaceBack is the parameter of a question to a peer that is there again.
+	RaceBack = "back"
 )
 
 // RaceRequest is what the fence agent asks the daemon of etcd on its host.
@@ -84,5 +86,8 @@ type RaceAnswer struct {
 	// GivesWay is how long the author will not fence the asker, from the moment
 	// in which the question was sent; zero for no promise.
 	GivesWay time.Duration `json:"givesWay,omitempty"`
-	Reach    Reach         `json:"reach"`
+	// Free is true where the author holds no promise of the asker, and is not
+	// having its power cut.
+	Free  bool  `json:"free,omitempty"`
+	Reach Reach `json:"reach"`
 }

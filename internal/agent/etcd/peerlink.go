@@ -53,7 +53,7 @@ func (p pairTLS) config() (*tls.Config, error) {
 
 // server answers the peer until the context ends. A host that cannot listen
 // takes part in a race by its own evidence alone.
-func (p pairTLS) serve(ctx context.Context, port int, answer func() state.RaceAnswer, tell func(string, ...any)) error {
+func (p pairTLS) serve(ctx context.Context, port int, answer func(back bool) state.RaceAnswer, tell func(string, ...any)) error {
 	var trouble string
 	for {
 		err := p.serveOnce(ctx, port, answer)
@@ -70,13 +70,15 @@ func (p pairTLS) serve(ctx context.Context, port int, answer func() state.RaceAn
 	}
 }
 
-func (p pairTLS) serveOnce(ctx context.Context, port int, answer func() state.RaceAnswer) error {
+func (p pairTLS) serveOnce(ctx context.Context, port int, answer func(back bool) state.RaceAnswer) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /"+state.RacePeerPath, func(w http.ResponseWriter, _ *http.Request) { reply(w, answer()) })
+	mux.HandleFunc("GET /"+state.RacePeerPath, func(w http.ResponseWriter, q *http.Request) {
+		reply(w, answer(q.URL.Query().Has(state.RaceBack)))
+	})
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		IdleTimeout: 10 * time.Second, MaxHeaderBytes: maxWord,
@@ -89,7 +91,7 @@ func (p pairTLS) serveOnce(ctx context.Context, port int, answer func() state.Ra
 }
 
 // ask asks the peer at all addresses at once; the first answer counts.
-func (p pairTLS) ask(ctx context.Context, port int, addresses []netip.Addr) (state.RaceAnswer, error) {
+func (p pairTLS) ask(ctx context.Context, port int, addresses []netip.Addr, back bool) (state.RaceAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, peerTime)
 	defer cancel()
 	cfg, err := p.config()
@@ -104,7 +106,7 @@ func (p pairTLS) ask(ctx context.Context, port int, addresses []netip.Addr) (sta
 	var group sync.WaitGroup
 	for _, a := range addresses {
 		group.Go(func() {
-			answer, err := askAt(ctx, cfg, netip.AddrPortFrom(a, uint16(port))) //nolint:gosec // a port
+			answer, err := askAt(ctx, cfg, netip.AddrPortFrom(a, uint16(port)), back) //nolint:gosec // a port
 			words <- word{answer, err}
 		})
 	}
@@ -119,9 +121,13 @@ func (p pairTLS) ask(ctx context.Context, port int, addresses []netip.Addr) (sta
 	return state.RaceAnswer{}, errors.Join(errs...)
 }
 
-func askAt(ctx context.Context, cfg *tls.Config, at netip.AddrPort) (out state.RaceAnswer, err error) {
+func askAt(ctx context.Context, cfg *tls.Config, at netip.AddrPort, back bool) (out state.RaceAnswer, err error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: cfg}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at.String()+"/"+state.RacePeerPath, http.NoBody)
+	where := "https://" + at.String() + "/" + state.RacePeerPath
+	if back {
+		where += "?" + state.RaceBack
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where, http.NoBody)
 	if err != nil {
 		return out, err
 	}

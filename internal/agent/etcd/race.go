@@ -25,8 +25,9 @@ const (
 // answers the fence agent of this host, and the daemon of the peer.
 type race struct {
 	uptime func() time.Duration
-	// ask asks the peer over every network that joins the hosts.
-	ask func(context.Context) (state.RaceAnswer, error)
+	// ask asks the peer over every network that joins the hosts: back says that it
+	// is there again, and that no promise is wanted.
+	ask func(ctx context.Context, back bool) (state.RaceAnswer, error)
 	log func(format string, args ...any)
 	// peer is the other host; answers asks a host whether it is there.
 	peer    string
@@ -121,10 +122,14 @@ func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceR
 	return turn
 }
 
-// answer is this host's word to its peer.
-func (r *race) answer() state.RaceAnswer {
+// answer is this host's word to its peer. One that is back wants to know what this
+// host holds, and no promise.
+func (r *race) answer(back bool) state.RaceAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if back {
+		return state.RaceAnswer{Reach: r.side.Reach, Free: r.there && fencerace.Free(r.side, r.uptime())}
+	}
 	var out state.RaceAnswer
 	kept := r.side.Kept
 	out, r.side = fencerace.Answer(r.side, r.uptime())
@@ -134,13 +139,24 @@ func (r *race) answer() state.RaceAnswer {
 	return out
 }
 
-// listen asks the peer while it is lost, until the context ends. A peer that is
+// gives reports whether this host still gives way.
+func (r *race) gives() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.side.Kept > r.uptime()
+}
+
+// listen asks the peer while it is lost, or while this host still gives way to one
+// that is back, until the context ends. A peer that is
 // off answers nothing, which costs nobody anything: nothing waits for it.
 func (r *race) listen(ctx context.Context) error {
 	for {
 		there, lost := r.contact()
 		pause := askLater
-		if !there && lost != 0 {
+		switch {
+		case there && r.gives():
+			r.askBack(ctx)
+		case !there && lost != 0:
 			r.askOnce(ctx)
 			if r.uptime()-lost < soonUntil {
 				pause = askSoon
@@ -161,7 +177,7 @@ func (r *race) listen(ctx context.Context) error {
 
 func (r *race) askOnce(ctx context.Context) {
 	sent := r.uptime() // a promise counts from the question
-	a, err := r.ask(ctx)
+	a, err := r.ask(ctx, false)
 	if err != nil {
 		return
 	}
@@ -205,6 +221,23 @@ func (d *daemon) heardOf(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	reply(w, r.heard(q.Context()))
+}
+
+// askBack asks a peer that is back whether it still holds a promise of this host.
+func (r *race) askBack(ctx context.Context) {
+	sent := r.uptime()
+	a, err := r.ask(ctx, true)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.there || r.side.Kept <= sent {
+		return
+	}
+	if r.side = fencerace.Release(r.side, a, sent); r.side.Kept == 0 {
+		r.log("race: both hosts are there again: this one gives way no more")
+	}
 }
 
 // raceOf answers the fence agent on this host.

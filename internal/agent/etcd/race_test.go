@@ -38,7 +38,7 @@ func TestThePeerIsAskedOftenAfterItsLossAndThenNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		r := lostRace(t)
-		r.ask = func(context.Context) (state.RaceAnswer, error) {
+		r.ask = func(context.Context, bool) (state.RaceAnswer, error) {
 			asked.Add(1)
 			return state.RaceAnswer{}, errors.New("off")
 		}
@@ -76,7 +76,10 @@ func TestThePeerIsAskedOftenAfterItsLossAndThenNowAndThen(t *testing.T) {
 func TestAHostThatNeverHadItsPeerAsksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRace(false, func() time.Duration { return time.Hour }, t.Logf)
-		r.ask = func(context.Context) (state.RaceAnswer, error) { t.Error("asked"); return state.RaceAnswer{}, nil }
+		r.ask = func(context.Context, bool) (state.RaceAnswer, error) {
+			t.Error("asked")
+			return state.RaceAnswer{}, nil
+		}
 		r.setMembership(anyRing, false) // it was not there before, either
 		go func() { _ = r.listen(t.Context()) }()
 		time.Sleep(time.Minute)
@@ -86,7 +89,7 @@ func TestAHostThatNeverHadItsPeerAsksNobody(t *testing.T) {
 func TestAPromiseCountsFromTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := lostRace(t)
-		r.ask = func(context.Context) (state.RaceAnswer, error) {
+		r.ask = func(context.Context, bool) (state.RaceAnswer, error) {
 			time.Sleep(300 * time.Millisecond)
 			return state.RaceAnswer{GivesWay: time.Minute}, nil
 		}
@@ -94,7 +97,7 @@ func TestAPromiseCountsFromTheQuestion(t *testing.T) {
 		if r.askOnce(t.Context()); r.side.Given != sent+time.Minute {
 			t.Errorf("%s, asked at %s", r.side.Given, sent)
 		}
-		r.ask = func(context.Context) (state.RaceAnswer, error) { return state.RaceAnswer{}, errors.New("off") }
+		r.ask = func(context.Context, bool) (state.RaceAnswer, error) { return state.RaceAnswer{}, errors.New("off") }
 		if r.askOnce(t.Context()); r.side.Given != sent+time.Minute {
 			t.Errorf("an error took it back: %s", r.side.Given)
 		}
@@ -103,7 +106,7 @@ func TestAPromiseCountsFromTheQuestion(t *testing.T) {
 
 func TestAnAnswerThatComesAfterThePeerDoesNotCount(t *testing.T) {
 	r := lostRace(t)
-	r.ask = func(context.Context) (state.RaceAnswer, error) {
+	r.ask = func(context.Context, bool) (state.RaceAnswer, error) {
 		r.setMembership(anyRing, true)
 		return state.RaceAnswer{GivesWay: time.Minute}, nil
 	}
@@ -170,7 +173,7 @@ func TestWhoHasThePowerCutPromisesNothing(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	r.setReach(state.Reach{State: state.ReachNo, Why: "the cable carries no signal"})
-	if a := r.answer(); a.GivesWay != 0 || a.Reach.State != state.ReachNo {
+	if a := r.answer(false); a.GivesWay != 0 || a.Reach.State != state.ReachNo {
 		t.Errorf("%+v", a)
 	}
 }
@@ -212,6 +215,50 @@ func TestTheFenceAgentIsAnswered(t *testing.T) {
 	if code, _ := ask(`no question`); code != http.StatusBadRequest {
 		t.Errorf("%d", code)
 	}
+}
+
+// TestTheNextCutMayBeTheOtherHosts has one host cut off, then both back, then the
+// other one cut off before the first promise would have ended.
+func TestTheNextCutMayBeTheOtherHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now().Add(-time.Hour)
+		uptime := func() time.Duration { return time.Since(begin) }
+		one, two := newRace(false, uptime, t.Logf), newRace(true, uptime, t.Logf)
+		asks := func(r, peer *race) {
+			r.ask = func(_ context.Context, back bool) (state.RaceAnswer, error) { return peer.answer(back), nil }
+		}
+		asks(one, two)
+		asks(two, one)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for _, r := range []*race{one, two} {
+			r.setMembership(anyRing, true)
+			go func() { _ = r.listen(ctx) }()
+		}
+		reach := func(r *race, s state.ReachState) { r.setReach(state.Reach{State: s}) }
+		there := func(both bool) {
+			one.setMembership(anyRing, both)
+			two.setMembership(anyRing, both)
+		}
+		turn := func(r *race) state.RaceTurn { return r.decide(state.RaceRequest{Readable: true}, state.EtcdReport{}).Turn }
+
+		reach(one, state.ReachYes)
+		reach(two, state.ReachNo)
+		there(false)
+		time.Sleep(time.Second)
+		if turn(one) != state.RaceFirst || turn(two) != state.RaceLast {
+			t.Errorf("the second is cut off: %s, %s", turn(one), turn(two))
+		}
+		reach(two, state.ReachYes)
+		there(true)
+		time.Sleep(3 * askLater)
+		reach(one, state.ReachNo)
+		there(false)
+		time.Sleep(time.Second)
+		if turn(one) != state.RaceLast || turn(two) != state.RaceFirst {
+			t.Errorf("now the first is: %s, %s", turn(one), turn(two))
+		}
+	})
 }
 
 func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
@@ -314,15 +361,15 @@ func TestAPeerThatDoesNotAnswerTakesNoTime(t *testing.T) {
 	}
 	defer func() { _ = mute.Close() }()
 	begin := time.Now()
-	_, err = two.ask(t.Context(), mute.Addr().(*net.TCPAddr).Port, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
+	_, err = two.ask(t.Context(), mute.Addr().(*net.TCPAddr).Port, []netip.Addr{netip.MustParseAddr("127.0.0.1")}, false)
 	if took := time.Since(begin); err == nil || took > 20*peerTime {
 		t.Errorf("%v after %s", err, took)
 	}
-	if _, err := two.ask(t.Context(), 1, nil); err == nil {
+	if _, err := two.ask(t.Context(), 1, nil, false); err == nil {
 		t.Error("nobody was asked, and answered")
 	}
 	two.cert = "/nowhere"
-	if _, err := two.ask(t.Context(), 1, nil); err == nil || !strings.Contains(err.Error(), "certificate for the peer") {
+	if _, err := two.ask(t.Context(), 1, nil, false); err == nil || !strings.Contains(err.Error(), "certificate for the peer") {
 		t.Errorf("%v", err)
 	}
 	two = files(t, ca, key, "cp-2", "cp-1")

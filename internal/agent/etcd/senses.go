@@ -38,8 +38,8 @@ func newSenses(name, peer string, p podmanetcd.Parameters, client *etcd.Client, 
 	}
 	s.race.peer, s.race.answers = peer, reach.Answers
 	s.race.heardOf([]netip.Addr{p.Nodes[peer]})
-	s.race.ask = func(ctx context.Context) (state.RaceAnswer, error) {
-		return s.link.ask(ctx, state.RacePort, s.race.peerAt())
+	s.race.ask = func(ctx context.Context, back bool) (state.RaceAnswer, error) {
+		return s.link.ask(ctx, state.RacePort, s.race.peerAt(), back)
 	}
 	return s
 }

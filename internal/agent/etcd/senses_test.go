@@ -218,27 +218,27 @@ func TestOnlyThePeerIsAnsweredAndBelieved(t *testing.T) {
 	forged.ca = one.ca // it believes the host, and is not believed
 	port := freePort(t)
 	go func() {
-		_ = one.serve(t.Context(), port, func() state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Minute} }, t.Logf)
+		_ = one.serve(t.Context(), port, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Minute} }, t.Logf)
 	}()
 	at := []netip.Addr{netip.MustParseAddr("127.0.0.9"), netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}
 	var answer state.RaceAnswer
 	err := errors.New("not asked")
 	for i := 0; i < 100 && err != nil; i++ { // it may not listen yet
-		answer, err = two.ask(t.Context(), port, at)
+		answer, err = two.ask(t.Context(), port, at, false)
 	}
 	if err != nil || answer.GivesWay != time.Minute {
 		t.Fatalf("%+v, %v", answer, err)
 	}
 	for who, link := range map[string]pairTLS{"another node's certificate": third, "another authority": forged} {
-		if answer, err := link.ask(t.Context(), port, at); err == nil {
+		if answer, err := link.ask(t.Context(), port, at, false); err == nil {
 			t.Errorf("%s: %+v", who, answer)
 		}
 	}
 	impostor := freePort(t)
 	go func() {
-		_ = third.serve(t.Context(), impostor, func() state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Hour} }, t.Logf)
+		_ = third.serve(t.Context(), impostor, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Hour} }, t.Logf)
 	}()
-	if answer, err := two.ask(t.Context(), impostor, at); err == nil {
+	if answer, err := two.ask(t.Context(), impostor, at, false); err == nil {
 		t.Errorf("a node that is not the peer was believed: %+v", answer)
 	}
 }
@@ -247,7 +247,7 @@ func TestAHostThatIsCutOffGivesWayAndItsPeerGoesFirst(t *testing.T) {
 	now := time.Hour
 	clock := func() time.Duration { return now }
 	first, second := newRace(false, clock, t.Logf), newRace(true, clock, t.Logf)
-	second.ask = func(context.Context) (state.RaceAnswer, error) { return first.answer(), nil }
+	second.ask = func(_ context.Context, back bool) (state.RaceAnswer, error) { return first.answer(back), nil }
 	both := state.Known(state.Membership{Ring: 1})
 	for _, r := range []*race{first, second} {
 		r.setMembership(both, true)
@@ -270,7 +270,9 @@ func TestAHostThatIsCutOffGivesWayAndItsPeerGoesFirst(t *testing.T) {
 
 func TestTheReturnOfThePeerEndsWhatItPromised(t *testing.T) {
 	r := newRace(true, func() time.Duration { return time.Hour }, t.Logf)
-	r.ask = func(context.Context) (state.RaceAnswer, error) { return state.RaceAnswer{GivesWay: time.Minute}, nil }
+	r.ask = func(context.Context, bool) (state.RaceAnswer, error) {
+		return state.RaceAnswer{GivesWay: time.Minute}, nil
+	}
 	here := state.Known(state.Membership{Ring: 1})
 	r.setMembership(here, true)
 	r.askOnce(t.Context())

@@ -18,6 +18,10 @@ const (
 	// RestartGrace is how long a peer whose etcd is down may take to restart
 	// it, before the survivor of an unfinished join goes on without it.
 	RestartGrace = 10 * time.Second
+	// VoidAfter is how long a host is alone with the evidence of a fence that its
+	// peer may have outlived, before it asks for another one. Pacemaker asks by
+	// itself, and sooner, where the peer did join and was lost again.
+	VoidAfter = 5 * time.Second
 	// FenceAfter is how long both of a pair may be without a leader because the
 	// peer's etcd is down, before Pacemaker is asked to fence it.
 	FenceAfter = 60 * time.Second

@@ -149,6 +149,11 @@ func blank(s *state.EtcdSnapshot) {
 	s.Statement.Value.Data = state.Known(state.EtcdData{Copy: state.CopyNone})
 }
 
+// unseen is a peer that may have joined so long ago, after every fence.
+func unseen(ago time.Duration) change {
+	return func(s *state.EtcdSnapshot) { s.Pacemaker.Joined, s.Pacemaker.Unseen = s.Uptime-ago, true }
+}
+
 func unheard(s *state.EtcdSnapshot) { s.Proofs.Heard = "" }
 
 func at(f func(*state.EtcdSnapshot)) change { return f }
@@ -169,6 +174,21 @@ func protocol() []sentence {
 		{"pair, peer gone cleanly and never fenced: it is fenced", host(gonePeer, leaderless(FenceAfter+1)), state.EtcdAskFence, "gone.ask-fence"},
 		{"a pair that has not heard asks for no fence", host(gonePeer, leaderless(FenceAfter+1), at(func(s *state.EtcdSnapshot) { s.Proofs.Heard = "" })), state.EtcdWait, "gone.unproved"},
 		{"a fence of before the peer joined proves nothing", host(gonePeer, fenced, at(func(s *state.EtcdSnapshot) { s.Pacemaker.Joined = 3 * time.Minute })), state.EtcdWait, "gone.unproved"},
+		{"nor one that the peer may have outlived unseen: another one is asked for", host(gonePeer, fenced, unseen(VoidAfter+1)), state.EtcdAskFence, "gone.fence-again"},
+		{"not before Pacemaker had time to ask for it", host(gonePeer, fenced, unseen(VoidAfter)), state.EtcdWait, "gone.unproved"},
+		{"nor where the peer was seen", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) { s.Pacemaker.Unseen = false })), state.EtcdWait, "gone.unproved"},
+		{"nor without a fence", host(gonePeer, unseen(VoidAfter+1)), state.EtcdWait, "gone.unproved"},
+		{"nor for the fence of another boot", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.Boot = "boot-1" })), state.EtcdWait, "gone.unproved"},
+		{"nor for that of no boot", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) { s.Boot, s.Proofs.Fenced.Value.Boot = "", "" })), state.EtcdWait, "gone.unproved"},
+		{"nor for that of another host", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.Target = "beta-1" })), state.EtcdWait, "gone.unproved"},
+		{"nor for one without a proof", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.State = "On" })), state.EtcdWait, "gone.unproved"},
+		{"nor by a host that could not go on", host(gonePeer, fenced, unseen(VoidAfter+1), unheard), state.EtcdWait, "gone.unproved"},
+		{"nor by one whose etcd is down", host(gonePeer, fenced, unseen(VoidAfter+1), stopped), state.EtcdWait, "gone.unproved"},
+		{"nor by a learner", host(gonePeer, fenced, unseen(VoidAfter+1), members(alphaLearner, beta)), state.EtcdWait, "gone.unproved"},
+		{"nor where a person's word stands", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) {
+			s.Proofs.Human = state.Known(state.Confirmation{Who: "ops", Why: "it burnt", Boot: "boot-2", At: s.Uptime})
+		})), state.EtcdWriteRecord, "take-over.announce"},
+		{"a fence after that counts", host(gonePeer, unseen(VoidAfter+1), fenced, at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.At = s.Uptime })), state.EtcdWriteRecord, "take-over.announce"},
 		{"a fence of an earlier boot proves nothing", host(gonePeer, fenced, at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.Boot = "boot-1" })), state.EtcdWait, "gone.unproved"},
 		{"PoweringOff is not Off", host(gonePeer, fenced, at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.State = "PoweringOff" })), state.EtcdWait, "gone.unproved"},
 		{"off in small letters is not Off", host(gonePeer, fenced, at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.State = "off" })), state.EtcdWait, "gone.unproved"},

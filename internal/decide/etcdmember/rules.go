@@ -189,6 +189,13 @@ var goneRules = append([]rule{
 		}, nil,
 	},
 	{
+		"gone.fence-again", "the peer was fenced, may have joined since, and is not there",
+		"the evidence of the fence may be older than the peer: Pacemaker is asked to fence it once more", state.EtcdAskFence,
+		func(v *view) bool {
+			return !v.proved() && v.voided() && v.running && v.s.Uptime-v.s.Pacemaker.Joined > VoidAfter && v.selfVoter() && v.mayGoOn()
+		}, nil,
+	},
+	{
 		"gone.ask-fence", "nothing proves that the peer cannot act, and etcd has had no leader for too long",
 		"the peer may have left the membership cleanly, which nobody fences: Pacemaker is asked to", state.EtcdAskFence,
 		func(v *view) bool {

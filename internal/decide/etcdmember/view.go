@@ -134,6 +134,15 @@ func (v *view) fenced() bool {
 		f.Value.Boot == v.s.Boot && f.Value.Boot != "" && f.Value.At > v.s.Pacemaker.Joined
 }
 
+// voided reports whether the peer was fenced in this boot, and may have joined
+// since, in a membership that nobody here saw. Pacemaker saw it, and holds the
+// peer to be fenced where it was not in it: then nothing else ends the wait.
+func (v *view) voided() bool {
+	f := v.s.Proofs.Fenced
+	return v.s.Pacemaker.Unseen && f.Known && f.Value.Target == v.s.Peer && f.Value.State == state.PowerOff &&
+		f.Value.Boot == v.s.Boot && f.Value.Boot != ""
+}
+
 // confirmed reports whether a person said so after the last contact.
 func (v *view) confirmed() bool {
 	h := v.s.Proofs.Human

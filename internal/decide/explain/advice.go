@@ -27,6 +27,7 @@ var byRule = map[string]advisor{
 	"alone.wait":        join(startPeer, word),
 
 	"gone.ask-fence":    join(fencing, word),
+	"gone.fence-again":  join(fencing, word),
 	"gone.unproved":     join(fencing, word),
 	"gone.not-heard":    join(startPeer, word),
 	"gone.not-eligible": join(startPeer, word, restore),

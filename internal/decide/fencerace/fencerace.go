@@ -28,6 +28,9 @@ const (
 	Enough = 30 * time.Second
 	// Commit is how long a host that has the peer's power cut promises nothing.
 	Commit = Promise
+	// InFlight is longer than any answer is under way: until then a promise may
+	// still reach the peer.
+	InFlight = 5 * time.Second
 )
 
 // Side is what one host knows, said and did. Times are since its boot.
@@ -41,6 +44,8 @@ type Side struct {
 	// Kept is until when this host gives way, whatever its evidence says until
 	// then; Given is until when the peer promised the same. Zero for no promise.
 	Kept, Given time.Duration
+	// Promised is when it was last told that this host gives way.
+	Promised time.Duration
 	// Committed is until when this host promises nothing, because it has the
 	// peer's power cut.
 	Committed time.Duration
@@ -90,8 +95,24 @@ func Answer(s Side, now time.Duration) (state.RaceAnswer, Side) {
 	if s.Reach.State == state.ReachNo {
 		s.Kept = now + Keep
 	}
-	out.GivesWay = max(0, s.Kept-now-(Keep-Promise))
+	if out.GivesWay = max(0, s.Kept-now-(Keep-Promise)); out.GivesWay > 0 {
+		s.Promised = now
+	}
 	return out, s
+}
+
+// Free reports whether a host holds no promise of its peer, and is not having its
+// power cut.
+func Free(s Side, now time.Duration) bool { return s.Given <= now && s.Committed <= now }
+
+// Release ends what is left of this host's giving way once both hosts see each
+// other again and the peer says that it holds no promise of this host: the next cut
+// may be another's. A promise that is under way holds on.
+func Release(s Side, peer state.RaceAnswer, now time.Duration) Side {
+	if peer.Free && s.Reach.State != state.ReachNo && (s.Promised == 0 || now-s.Promised > InFlight) {
+		s.Kept = 0
+	}
+	return s
 }
 
 // Cut is called right before the power is cut: it returns whether it still is

@@ -70,6 +70,49 @@ func TestWhoHasThePowerCutPromisesNothing(t *testing.T) {
 	}
 }
 
+func TestAPromiseEndsWhereBothAreBackAndThePeerHoldsNone(t *testing.T) {
+	const now = 10 * time.Minute
+	free := state.RaceAnswer{Free: true}
+	gives := Side{Reach: yes, Kept: now + Keep, Promised: now - InFlight - 1}
+	for sentence, c := range map[string]struct {
+		s    Side
+		peer state.RaceAnswer
+		ends bool
+	}{
+		"both are back":                     {gives, free, true},
+		"nobody was promised anything":      {Side{Reach: yes, Kept: now + Keep}, free, true},
+		"nothing is known of the own reach": {Side{Kept: now + Keep}, free, true},
+		"the peer holds a promise":          {gives, state.RaceAnswer{}, false},
+		"this host is cut off still":        {Side{Reach: no, Kept: now + Keep}, free, false},
+		"a promise may still be on its way": {Side{Reach: yes, Kept: now + Keep, Promised: now - InFlight}, free, false},
+	} {
+		if got := Release(c.s, c.peer, now); (got.Kept == 0) != c.ends {
+			t.Errorf("%s: it gives way until %s", sentence, got.Kept)
+		}
+	}
+	for sentence, c := range map[string]struct {
+		s    Side
+		free bool
+	}{
+		"nothing is promised":           {Side{Reach: yes}, true},
+		"the promise is over":           {Side{Given: now}, true},
+		"it holds a promise":            {Side{Given: now + 1}, false},
+		"it has the peer's power cut":   {Side{Committed: now + 1}, false},
+		"that was some time ago":        {Side{Committed: now}, true},
+		"it gives way itself, and says": {Side{Reach: no, Kept: now + Keep}, true},
+	} {
+		if got := Free(c.s, now); got != c.free {
+			t.Errorf("%s: %v", sentence, got)
+		}
+	}
+	if _, s := Answer(Side{Reach: no}, now); s.Promised != now {
+		t.Errorf("a promise is not remembered: %+v", s)
+	}
+	if _, s := Answer(Side{Reach: yes}, now); s.Promised != 0 {
+		t.Errorf("what is none is: %+v", s)
+	}
+}
+
 // cut is a play of two hosts that lost sight of each other. Both want to fence
 // the other; their evidence says anything at any time, and the network that
 // joins them may be there or not.

@@ -152,7 +152,7 @@ func (o *Observer) pacemaker(s *state.EtcdSnapshot, w Wish) error {
 	}
 	s.Pacemaker.Inert = state.Known(!m.Value.Quorate)
 	s.Pacemaker.Contact = state.Known(contact)
-	s.Pacemaker.Ring, s.Pacemaker.Joined = m.Value.Ring, joined
+	s.Pacemaker.Ring, s.Pacemaker.Joined, s.Pacemaker.Unseen = m.Value.Ring, joined, o.Memory.Unseen()
 	return nil
 }
 

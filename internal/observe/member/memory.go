@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Memory is what an observer knows from before, in a file that lives as long
@@ -26,7 +27,9 @@ type memory struct {
 	Ring    uint64        `json:"ring"`
 	Contact bool          `json:"contact"`
 	Joined  time.Duration `json:"joined"`
-	Heard   string        `json:"heard,omitempty"`
+	// Unseen is true where Joined is when the peer may have joined.
+	Unseen bool   `json:"unseen,omitempty"`
+	Heard  string `json:"heard,omitempty"`
 	// Stalls counts how often the pair committed nothing until this host went on
 	// alone; Stalled is when that was for the last time.
 	Stalls  int           `json:"stalls,omitempty"`
@@ -60,13 +63,18 @@ func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duratio
 	}
 	next := m.m
 	next.Boot, next.Ring, next.Contact = boot, ring, contact
-	known := m.m.Ring != 0
+	// A host that is alone forms one membership after the other while packets of
+	// its peer still come in: the peer is in none of them.
+	known := m.m.Ring != 0 && !(!m.m.Contact && state.RingFollows(m.m.Ring, ring))
 	if contact || known && (m.blind || !m.m.Contact) {
-		next.Joined = now
+		next.Joined, next.Unseen = now, !contact
 	}
 	m.blind = false
 	return next.Joined, m.write(next)
 }
+
+// Unseen reports whether the peer was not seen when it last joined, if it did.
+func (m *Memory) Unseen() bool { return m.m.Unseen }
 
 // Heard is the boot in which the peer said that it had not gone on alone.
 func (m *Memory) Heard() string { return m.m.Heard }

@@ -6,7 +6,46 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/state"
 )
+
+func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
+	const s = time.Second
+	ring := func(seq uint64) uint64 { return seq<<state.RepresentativeBits | 1 }
+	path := filepath.Join(t.TempDir(), "memory.json")
+	m, err := OpenMemory(path, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sentence string
+		restart  bool
+		ring     uint64
+		contact  bool
+		at, want time.Duration
+	}{
+		{"the peer joins", false, ring(0x62), true, 20 * s, 20 * s},
+		{"it is lost", false, ring(0x66), false, 30 * s, 20 * s},
+		{"packets of it still come in", false, ring(0x6a), false, 31 * s, 20 * s},
+		{"and again, while the daemon is away", true, ring(0x6e), false, 32 * s, 20 * s},
+		{"one membership was not seen", false, ring(0x76), false, 33 * s, 33 * s},
+		{"another host speaks for the next one", false, ring(0x7a) + 1, false, 34 * s, 34 * s},
+		{"the peer is back in the next one", false, ring(0x7e), true, 35 * s, 35 * s},
+		{"it leaves while the daemon is away", true, ring(0x82), false, 36 * s, 36 * s},
+	} {
+		if c.restart {
+			if m, err = OpenMemory(path, "one"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := m.Joined("one", c.ring, c.contact, c.at); err != nil || got != c.want {
+			t.Errorf("%s: %s, %v; want %s", c.sentence, got, err, c.want)
+		}
+		if unseen := c.at == c.want && !c.contact; m.Unseen() != unseen {
+			t.Errorf("%s: it is unseen: %v", c.sentence, m.Unseen())
+		}
+	}
+}
 
 func TestAPeerThatMayHaveJoinedUnseenCountsAsHavingJoinedNow(t *testing.T) {
 	const s = time.Second
