@@ -176,7 +176,7 @@ func (f Failure) writes() string {
 	case !clients.At.IsZero():
 		return fmt.Sprintf("Clients could write through the API VIP again %s after %s, as %s measured.", length(clients.After), what, clients.Host)
 	case !etcd.At.IsZero() && !f.Moment(PhaseDecided).At.IsZero():
-		return fmt.Sprintf("etcd on %s took writes again %s after %s; no other machine measured when clients could write.", etcd.Host, length(etcd.After), what)
+		return fmt.Sprintf("etcd on %s took writes again %s after %s; no other machine has told when clients could write.", etcd.Host, length(etcd.After), what)
 	}
 	return ""
 }
