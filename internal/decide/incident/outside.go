@@ -140,9 +140,10 @@ func Measured(reader string, machines map[string]string, since time.Time) []Reco
 // clients is when a machine that did not have the VIP could write through it.
 // One that was itself lost tells of its own way back.
 func (t *teller) clients() {
-	apart := []Cause{Lost, Cut, Gone, Rebooted, Started}
+	away := []Cause{Lost, Cut, Gone, Rebooted, Started}
 	e := t.first(func(e event) bool {
-		return e.Kind == Wrote && !e.t.Before(t.f.at) && !(t.about(e.Who) && slices.Contains(apart, t.out.Cause))
+		own := t.about(e.Who) && slices.Contains(away, t.out.Cause)
+		return e.Kind == Wrote && !e.t.Before(t.f.at) && !own
 	})
 	if e != nil {
 		t.add(PhaseClients, e, "%s %s", e.Who, e.wrote("wrote"))
