@@ -35,16 +35,31 @@ type api struct {
 func serve(t *testing.T, address string) *api {
 	t.Helper()
 	a := &api{t: t}
+	a.server = tlsServer(t, address, a)
+	return a
+}
+
+func tlsServer(t *testing.T, address string, handler http.Handler) *httptest.Server {
+	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.server = httptest.NewUnstartedServer(a)
-	_ = a.server.Listener.Close()
-	a.server.Listener = l
-	a.server.StartTLS()
-	t.Cleanup(a.server.Close)
-	return a
+	s := httptest.NewUnstartedServer(handler)
+	_ = s.Listener.Close()
+	s.Listener = l
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// trusting verifies a server of the tests by its own certificate.
+func trusting(s *httptest.Server) func() (*tls.Config, error) {
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return func() (*tls.Config, error) {
+		return &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}, nil
+	}
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -103,13 +118,9 @@ func (a *api) worker() *worker {
 		Settings: state.NetworkSettings{ManagedVIPs: true, Fencing: true, APIVIPs: []netip.Addr{host.Addr()}},
 		Role:     state.RoleWorker, Stage: state.StageInstalled, Host: state.HostFacts{NodeName: "worker-1"},
 	}}
-	roots := x509.NewCertPool()
-	roots.AddCert(a.server.Certificate())
 	w.Probe = New(Options{
 		View: func() state.NetworkView { return w.view },
-		TLS: func() (*tls.Config, error) {
-			return &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}, nil
-		},
+		TLS:  trusting(a.server),
 		Logf: func(format string, _ ...any) { w.said = append(w.said, format) },
 		Now:  func() time.Time { return time.Now().Add(w.elapsed) },
 	})
