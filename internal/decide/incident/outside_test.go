@@ -41,8 +41,8 @@ func TestATimeWithoutWritesEndsWithAWriteFromOutside(t *testing.T) {
 		play string
 		want string
 	}{
-		"a write ends it, and it began with the first attempt that failed": {"0+0.1:reads 2+1:fails 3.5+1:fails 5+0.2:writes", "5.2: 3.2s"},
-		"a read does not end it": {"0+0.1:reads 2+1:fails 3.5+0.1:reads", ""},
+		"a write ends what began with the first failure":             {"0+0.1:reads 2+1:fails 3.5+1:fails 5+0.2:writes", "5.2: 3.2s"},
+		"a read does not end it":                                     {"0+0.1:reads 2+1:fails 3.5+0.1:reads", ""},
 		"nor does a write through a VIP that the machine has itself": {"0+0.1:reads 2+1:fails 3.5+1:has-it", ""},
 		"what was before that counts no more":                        {"0+0.1:reads 2+1:fails 3.5+1:has-it 5+0.2:writes", ""},
 		"who never could write measures nothing":                     {"0+1:fails 3+0.1:writes", ""},
