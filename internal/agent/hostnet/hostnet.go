@@ -4,6 +4,7 @@ package hostnet
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/nodes"
 	"github.com/holdfast/holdfast/internal/agent/network/settings"
 	"github.com/holdfast/holdfast/internal/agent/network/stage"
+	"github.com/holdfast/holdfast/internal/agent/outside"
 	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
@@ -123,6 +125,7 @@ func (n *Network) Run(ctx context.Context) error {
 	group.Go(func() error { return quiet(ctx, reporter.Run(ctx)) })
 	group.Go(func() error { return quiet(ctx, collector.Follow(ctx)) })
 	group.Go(func() error { n.serve(ctx, collector); return nil })
+	group.Go(func() error { n.outside().Run(ctx); return nil })
 	if every, watched := host.WatchdogInterval(); watched {
 		group.Go(func() error {
 			return quiet(ctx, n.agent.Watchdog(ctx, every, func() error { return host.Notify("WATCHDOG=1") }))
@@ -132,6 +135,14 @@ func (n *Network) Run(ctx context.Context) error {
 		n.logf("%v", err)
 	}
 	return group.Wait()
+}
+
+// outside measures whether writes through another host's API VIP succeed.
+func (n *Network) outside() *outside.Probe {
+	return outside.New(outside.Options{
+		View: n.agent.Board.View, Logf: n.logf, Now: n.Now,
+		TLS: func() (*tls.Config, error) { return kube.TLS(kubeconfig, n.Site.APIHost()) },
+	})
 }
 
 // quiet drops the error that only says that the context has ended.

@@ -26,6 +26,7 @@ type api interface {
 	PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error
 	CreateEvent(ctx context.Context, e *corev1.Event) error
 	Places(ctx context.Context) ([]decide.Pod, error)
+	NodeLeaseAnnotation(ctx context.Context, name string) (map[string]string, error)
 }
 
 // access does something with the first API server that answers.
@@ -55,6 +56,9 @@ func (l *Loop) exchange(ctx context.Context) error {
 			return err
 		}
 		if err := l.places(ctx, a); err != nil {
+			return err
+		}
+		if err := l.measured(ctx, a); err != nil {
 			return err
 		}
 		if err := l.report(); err != nil {
@@ -109,6 +113,28 @@ func (l *Loop) places(ctx context.Context, a api) error {
 		Host: l.self, At: at.UTC(), Kind: decide.Pods, Target: lost, Count: count, From: "API",
 	})
 	m.Records = decide.Unique(m.Records)
+	return l.save(m)
+}
+
+// measured notes what machines without the API VIP measured since the last
+// incident began, while that is not long over.
+func (l *Loop) measured(ctx context.Context, a api) error {
+	if len(l.reports) == 0 {
+		return nil
+	}
+	last := l.reports[len(l.reports)-1]
+	if !last.End.IsZero() && l.Now().Sub(last.End) > giveUp {
+		return nil
+	}
+	machines, err := a.NodeLeaseAnnotation(ctx, decide.OutsideAnnotation)
+	if err != nil {
+		return err
+	}
+	m := l.memory
+	m.Records = decide.Unique(append(slices.Clone(m.Records), decide.Measured(l.self, machines, last.Start)...))
+	if len(m.Records) == len(l.memory.Records) {
+		return nil
+	}
 	return l.save(m)
 }
 

@@ -55,6 +55,7 @@ type fakeAPI struct {
 	events map[string]*corev1.Event
 	writes int
 	pods   []decide.Pod
+	leases map[string]string // what machines measured, by their names
 }
 
 func newAPI() *fakeAPI {
@@ -89,6 +90,13 @@ func (a asHost) CreateEvent(_ context.Context, e *corev1.Event) error {
 }
 
 func (a asHost) Places(context.Context) ([]decide.Pod, error) { return a.pods, nil }
+
+func (a asHost) NodeLeaseAnnotation(_ context.Context, name string) (map[string]string, error) {
+	if name != decide.OutsideAnnotation {
+		return nil, fmt.Errorf("asked for %s", name)
+	}
+	return a.leases, nil
+}
 
 // machine is a host of the test: its files, its journal, its clock.
 type machine struct {

@@ -14,7 +14,7 @@ import (
 func (f *failing) failure(events, before []event) Failure {
 	out := Failure{Hosts: slices.Sorted(slices.Values(f.hosts)), By: f.by, At: f.at, Cause: f.became(events)}
 	t := teller{f: f, events: events, before: before, out: &out}
-	for _, tell := range []func(){t.lost, t.fenced, t.person, t.decided, t.etcd, t.api, t.vip, t.pods, t.back, t.voters} {
+	for _, tell := range []func(){t.lost, t.fenced, t.person, t.decided, t.etcd, t.clients, t.api, t.vip, t.pods, t.back, t.voters} {
 		tell()
 	}
 	// What has a time comes first, in its order.
@@ -200,7 +200,8 @@ func (t *teller) decided() {
 	}
 }
 
-// serves is a sign that etcd of a host takes writes.
+// serves is a sign that etcd of a host takes writes. It is the host's own word:
+// whether anybody outside reaches that host it does not tell.
 func serves(e event) bool {
 	switch e.Kind {
 	case Recorded:

@@ -42,6 +42,7 @@ const (
 	PhasePerson  Phase = "person"
 	PhaseDecided Phase = "decided"
 	PhaseEtcd    Phase = "etcd"
+	PhaseClients Phase = "clients"
 	PhaseAPI     Phase = "api"
 	PhaseVIP     Phase = "vip"
 	PhasePods    Phase = "pods"
@@ -144,6 +145,9 @@ func (g *group) incident(c *clocks, hosts map[string]*host) Incident {
 	out := Incident{Start: g.events[0].t, Clock: c.reference, State: UnderWay, Trailing: g.trailing}
 	for _, e := range g.events {
 		out.Records = append(out.Records, e.Record)
+		if e.Kind == Wrote {
+			continue // a machine outside has no journal here
+		}
 		if !slices.Contains(out.Journals, e.Host) {
 			out.Journals = append(out.Journals, e.Host)
 		}

@@ -65,6 +65,11 @@ func TestEachScenarioIsOneIncidentOfItsKind(t *testing.T) {
 		"a BMC that is mute, and a person":                                       {UnderWay, []Cause{Gone}, "cp-2"},
 		"the survivor booted alone and waits for a person":                       {Waiting, []Cause{Gone, Rebooted}, "cp-2"},
 		"the survivor fails before the other is a voter":                         {Over, []Cause{Lost, Lost}, "cp-2"},
+		"the survivor is the host that nobody can reach":                         {UnderWay, []Cause{Cut}, "cp-2"},
+		"the survivor is the host that nobody can reach, and a worker measures":  {UnderWay, []Cause{Cut}, "cp-2"},
+		"a host loses its power, and two workers measure":                        {Over, []Cause{Lost}, "cp-2"},
+		"the lost host itself could not write":                                   {UnderWay, []Cause{Gone}, "cp-2"},
+		"a copy is damaged, and the other host measures":                         {Over, []Cause{CopyLost}, "cp-2"},
 		"a host that boots in a circle":                                          {UnderWay, []Cause{Lost}, "cp-2"},
 	} {
 		t.Run(name, func(t *testing.T) {

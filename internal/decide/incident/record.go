@@ -33,7 +33,8 @@ const (
 	API       Kind = "api"       // whether the host's API server is ready
 	Tainted   Kind = "tainted"   // the API was told that a host is off
 	Untainted Kind = "untainted"
-	Pods      Kind = "pods" // those of a lost host run elsewhere
+	Pods      Kind = "pods"  // those of a lost host run elsewhere
+	Wrote     Kind = "wrote" // another machine could write through the API VIP again
 )
 
 // Record is one thing that a host noted.
@@ -65,17 +66,22 @@ type Record struct {
 	Took  time.Duration `json:"took,omitempty"`
 	VIPs  []string      `json:"vips,omitempty"`
 	Count int           `json:"count,omitempty"`
-	Who   string        `json:"who,omitempty"`
-	Why   string        `json:"why,omitempty"`
+	// Who is the person who confirmed, or the machine that wrote.
+	Who string `json:"who,omitempty"`
+	Why string `json:"why,omitempty"`
 	// From is where it was noted.
 	From string `json:"from"`
 }
 
-// Key is the same for the same record, however often it is read.
+// Key is the same for the same record, however often it is read. What another
+// machine measured is one record, whichever host read it.
 func (r Record) Key() string {
 	at := r.At.UTC().Format(time.RFC3339Nano)
 	if r.Up > 0 {
 		at = r.Boot + "+" + r.Up.String()
+	}
+	if r.Kind == Wrote {
+		return strings.Join([]string{r.Who, string(r.Kind), at}, "|")
 	}
 	what := cmp.Or(r.Rule, r.Target, string(r.Wish), strings.Join(r.VIPs, ","), fmt.Sprint(r.Ring, r.OK, r.Seq))
 	return strings.Join([]string{r.Host, string(r.Kind), at, what}, "|")
@@ -87,7 +93,9 @@ func (r Record) Key() string {
 func Unique(records []Record) []Record {
 	byKey := map[string]Record{}
 	for _, r := range records {
-		byKey[r.Key()] = r
+		if was, known := byKey[r.Key()]; !known || r.Host <= was.Host {
+			byKey[r.Key()] = r
+		}
 	}
 	keys := slices.SortedFunc(maps.Keys(byKey), func(a, b string) int {
 		return cmp.Or(byKey[a].At.Compare(byKey[b].At), cmp.Compare(byKey[a].Kind.rank(), byKey[b].Kind.rank()), cmp.Compare(a, b))

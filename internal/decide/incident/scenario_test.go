@@ -108,6 +108,12 @@ func (p *play) fill(r Record, word, rest string) Record {
 		r.Kind, r.OK = API, rest == "ready"
 	case "pods":
 		r.Kind, r.Target, r.Count = Pods, words[0], 7
+	case "wrote": // as read from a Lease, which names no boot
+		r.Kind, r.Who, r.VIPs, r.OK, r.Boot, r.Up = Wrote, words[0], []string{"10.0.0.5"}, true, "", 0
+		var err error
+		if r.Took, err = time.ParseDuration(words[1]); err != nil {
+			p.t.Fatal(err)
+		}
 	case "person", "person-forces":
 		r.Kind, r.Who, r.Target, r.Why, r.OK = Confirmed, words[0], words[1], strings.Join(words[2:], " "), word == "person-forces"
 	default:
@@ -156,6 +162,31 @@ const (
 40 cp-1 holds none
 `
 )
+
+// damaged is what follows on a copy that is given up.
+const damaged = `
+0 cp-2 etcd record 5: departing, member b2 (equal.lost-copy-yield: the copy of this host is lost: it gives it up, which lets the peer go on without a fence)
+1.4 cp-1 etcd record 5: taking-over, member a1 (take-over.announce: the peer cannot act: the take-over is recorded before it begins)
+2.1 cp-1 etcd record 6: sole, member a1 (take-over.sole: the removal is committed: this host is the only voter)
+2.7 cp-2 etcd record 6: learner, member 0 (follow.give-up: the living cluster does not list this copy)
+3.5 cp-2 etcd record 7: learner, member c3 (follow.accept: joins)
+4 cp-2 etcd record 8: voter, member c3 (follow.promoted: a voter)
+4.8 cp-1 etcd record 7: pair, member a1 (lead.pair: the peer holds everything)
+5.2 cp-2 etcd record 9: pair, member c3 (equal.pair: this host holds everything)
+5.3 cp-2 etcd equal.idle: idle (all is as it should be)
+`
+
+// nobodyWrites is what a host notes that nobody can reach: it fences the other,
+// its etcd leads, and it waits until its cable is in again.
+const nobodyWrites = `
+1.8 cp-1 etcd membership: [cp-1], ring 14, quorate true
+1.8 cp-1 holds 10.0.0.5
+1.805 cp-2 etcd membership: [cp-2], ring 14, quorate true
+6.5 cp-1 off cp-2
+6.6 cp-1 etcd record 5: taking-over, member a1 (take-over.announce: the peer cannot act: the take-over is recorded before it begins)
+6.8 cp-1 etcd record 6: sole, member a1 (take-over.sole: the removal is committed: this host is the only voter)
+6.9 cp-1 etcd gone.sole-alone: idle (goes on alone: one more failure loses data until the peer is back)
+`
 
 // scenarios are the incidents of the golden file, by name.
 var scenarios = []struct{ name, text string }{
@@ -228,17 +259,7 @@ var scenarios = []struct{ name, text string }{
 604.7 cp-2 etcd record 9: pair, member c3 (equal.pair: this host holds everything)
 604.9 cp-2 etcd equal.idle: idle (all is as it should be)
 `},
-	{"the copy of a host is damaged", paired + `
-0 cp-2 etcd record 5: departing, member b2 (equal.lost-copy-yield: the copy of this host is lost: it gives it up, which lets the peer go on without a fence)
-1.4 cp-1 etcd record 5: taking-over, member a1 (take-over.announce: the peer cannot act: the take-over is recorded before it begins)
-2.1 cp-1 etcd record 6: sole, member a1 (take-over.sole: the removal is committed: this host is the only voter)
-2.7 cp-2 etcd record 6: learner, member 0 (follow.give-up: the living cluster does not list this copy)
-3.5 cp-2 etcd record 7: learner, member c3 (follow.accept: joins)
-4 cp-2 etcd record 8: voter, member c3 (follow.promoted: a voter)
-4.8 cp-1 etcd record 7: pair, member a1 (lead.pair: the peer holds everything)
-5.2 cp-2 etcd record 9: pair, member c3 (equal.pair: this host holds everything)
-5.3 cp-2 etcd equal.idle: idle (all is as it should be)
-`},
+	{"the copy of a host is damaged", paired + damaged},
 	{"the disk of etcd on a host is replaced, with its record", paired + `
 0.4 cp-2 etcd record 1: learner, member 0 (follow.give-up: this host holds nothing)
 1.4 cp-1 etcd record 5: taking-over, member a1 (take-over.announce: the peer cannot act: the take-over is recorded before it begins)
@@ -296,6 +317,11 @@ var scenarios = []struct{ name, text string }{
 70.8 cp-1 etcd equal.idle: idle (all is as it should be)
 70.8 cp-2 etcd equal.idle: idle (all is as it should be)
 `},
+	{"the survivor is the host that nobody can reach", paired + nobodyWrites},
+	{"the survivor is the host that nobody can reach, and a worker measures", paired + nobodyWrites + "75.3 cp-1 wrote worker-1 75.1s\n"},
+	{"a host loses its power, and two workers measure", paired + takeOver + "4.2 cp-1 wrote worker-2 3.7s\n4.9 cp-1 wrote worker-1 4.4s\n" + comesBack},
+	{"the lost host itself could not write", paired + takeOver + "31 cp-1 wrote cp-2 4s\n"},
+	{"a copy is damaged, and the other host measures", paired + damaged + "3.1 cp-1 wrote cp-1 2.4s\n"},
 	{"a host that boots in a circle", paired + takeOver + circle(4)},
 }
 

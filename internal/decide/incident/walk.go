@@ -72,6 +72,10 @@ type walker struct {
 // take reads one event: it begins an incident or another failure of one, or
 // belongs to the one that is open or has just ended.
 func (w *walker) take(e event) {
+	if e.Kind == Wrote {
+		w.keep(e) // it says nothing of the host that read it
+		return
+	}
 	h := w.host(e.Host)
 	if f := w.begins(e, h); f != nil {
 		w.begin(e, f)
@@ -147,7 +151,7 @@ func (w *walker) note(e event, h *host) {
 	case Wished:
 		h.wish, h.fresh = e.Wish, true
 		w.resume(e, h)
-	case AsksFence, Fenced, Confirmed, Restarted, Holds, API, Tainted, Untainted, Pods:
+	case AsksFence, Fenced, Confirmed, Restarted, Holds, API, Tainted, Untainted, Pods, Wrote:
 	}
 	if e.Boot != "" {
 		h.boot = e.Boot

@@ -133,13 +133,8 @@ func (i Incident) until() string {
 func (i Incident) summary() string {
 	var out []string
 	f := i.Failures[len(i.Failures)-1]
-	m := f.Moment(PhaseEtcd)
-	if !m.At.IsZero() && !f.Moment(PhaseDecided).At.IsZero() && f.Cause != Planned {
-		what := list(f.Hosts) + " was lost"
-		if f.Cause == CopyLost {
-			what = "that"
-		}
-		out = append(out, fmt.Sprintf("Writes were possible again %s after %s.", length(m.After), what))
+	if w := f.writes(); w != "" {
+		out = append(out, w)
 	}
 	switch {
 	case len(i.People) > 0:
@@ -251,7 +246,7 @@ func timeline(events []event) []Step {
 	var out []Step
 	for _, e := range events {
 		if text := e.words(); text != "" {
-			out = append(out, Step{At: e.t, Host: e.Host, Text: text, From: e.From})
+			out = append(out, Step{At: e.t, Host: e.seer(), Text: text, From: e.From})
 		}
 	}
 	if n := len(out) - maxTimeline; n > 0 {
@@ -286,7 +281,7 @@ func (r Record) words() string {
 		return fmt.Sprintf("%s confirmed that %s is off: %s", r.Who, r.Target, r.Why)
 	case Restarted:
 		return "etcd is restarted in place: " + r.Why
-	case Holds, API, Tainted, Untainted, Pods:
+	case Holds, API, Tainted, Untainted, Pods, Wrote:
 		return r.seen()
 	}
 	return ""
@@ -308,6 +303,8 @@ func (r Record) seen() string {
 		return "tells the API that " + r.Target + " is in service again"
 	case Pods:
 		return times(r.Count, "pod") + " of " + r.Target + " run elsewhere"
+	case Wrote:
+		return r.wrote("writes")
 	default:
 		return ""
 	}

@@ -1,0 +1,222 @@
+// Package outside measures whether somebody who does not have the API VIP can
+// write through it. No host can tell that of itself: in a cut the one with the
+// VIP may be the one that nobody reaches.
+//
+// It owns one annotation of the host's own Lease in kube-node-lease, which
+// kubelet's account may write. What it means decides decide/incident.
+package outside
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// patience bounds one attempt, from the first packet to the answer. Who waits
+// longer takes the API for gone, and an attempt that hangs would hide the moment
+// in which it comes back.
+const patience = time.Second
+
+// answerSize bounds what is read of an answer, so that its connection can be
+// kept.
+const answerSize = 64 << 10
+
+// errOwn is a connection that never left this host.
+var errOwn = errors.New("the virtual IP is this host's own")
+
+// Options are what the probe of a host works with.
+type Options struct {
+	// View is what the host knows of its network.
+	View func() state.NetworkView
+	// TLS is how the API server is verified, and this host's account.
+	TLS  func() (*tls.Config, error)
+	Logf func(format string, args ...any)
+	Now  func() time.Time
+}
+
+// Probe asks the API through the VIP while another host has that.
+type Probe struct {
+	Options
+	port   uint16
+	known  decide.Outside
+	client *http.Client // nil where the next attempt is to make a new connection
+}
+
+// New returns the probe of a host, which does nothing before Run.
+func New(o Options) *Probe { return &Probe{Options: o, port: site.APIPort} }
+
+// Run measures until the context ends.
+func (p *Probe) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := decide.Quiet
+		if p.Step(ctx); p.known.Writes(p.Now()) {
+			pause = decide.Lively
+		}
+		_ = host.Sleep(ctx, pause) // the loop looks at the context itself
+	}
+	p.drop()
+}
+
+// Step makes one attempt.
+func (p *Probe) Step(ctx context.Context) {
+	was := len(p.known.Gaps)
+	a := p.attempt(ctx)
+	if ctx.Err() != nil {
+		return // it was ended, which says nothing of the API
+	}
+	if p.known = p.known.Next(a); len(p.known.Gaps) != was {
+		g := p.known.Gaps[len(p.known.Gaps)-1]
+		p.Logf("writes through %s succeed again from here, after %s without", g.VIP, g.Long.Round(time.Millisecond))
+	}
+}
+
+func (p *Probe) attempt(ctx context.Context) decide.Attempt {
+	a := decide.Attempt{Began: p.Now()}
+	a.Write = p.known.Writes(a.Began)
+	node, vip, ok := target(p.View())
+	if !ok {
+		p.drop()
+		a.Ended = p.Now()
+		return a
+	}
+	if a.Write {
+		p.drop() // as a client that comes new
+	}
+	got, err := p.ask(ctx, node, vip, a.Write)
+	if err != nil {
+		p.drop()
+	}
+	a.VIP, a.Ended = vip.String(), p.Now()
+	a.Outside, a.OK = got.asked && !errors.Is(err, errOwn), err == nil
+	if !got.date.IsZero() {
+		a.Ahead = got.date.Sub(a.Ended)
+	}
+	return a
+}
+
+// target is whose Lease is written and through which VIP, false where this host
+// cannot measure. One VIP stands for those of both families: they are on one
+// host.
+func target(v state.NetworkView) (node string, vip netip.Addr, ok bool) {
+	s := v.Settings
+	if !s.Fencing || !s.ManagedVIPs || len(s.APIVIPs) == 0 || v.Stage != state.StageInstalled || v.Host.NodeName == "" {
+		return "", vip, false
+	}
+	for _, a := range v.Addresses {
+		if slices.Contains(s.APIVIPs, a.Prefix.Addr()) {
+			return "", vip, false
+		}
+	}
+	return v.Host.NodeName, s.APIVIPs[0], true
+}
+
+// answer is what came of an attempt: whether there was one at all, and the time
+// by the server's clock.
+type answer struct {
+	asked bool
+	date  time.Time
+}
+
+// ask reads this host's Lease, or writes its annotation. A read is enough to
+// notice that etcd has no quorum, but proves no write.
+func (p *Probe) ask(ctx context.Context, node string, vip netip.Addr, write bool) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if p.client == nil {
+		config, err := p.TLS()
+		if err != nil {
+			return answer{}, err // no account yet, or none any more
+		}
+		p.client = &http.Client{Transport: transport(config)}
+	}
+	request, err := p.request(ctx, node, vip, write)
+	if err != nil {
+		return answer{}, err
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		return answer{asked: true}, err
+	}
+	got := answer{asked: true}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		got.date = date
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, answerSize))
+	if err = errors.Join(err, response.Body.Close()); err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the API answers %s", response.Status)
+	}
+	return got, err
+}
+
+func (p *Probe) request(ctx context.Context, node string, vip netip.Addr, write bool) (*http.Request, error) {
+	where := url.URL{
+		Scheme: "https", Host: site.HostPort(vip.String(), p.port),
+		Path: "/apis/coordination.k8s.io/v1/namespaces/" + kube.NodeLeases + "/leases/" + node,
+	}
+	if !write {
+		return http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		decide.OutsideAnnotation: p.known.Text(p.Now()),
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	where.RawQuery = "fieldManager=holdfast"
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, where.String(), bytes.NewReader(body))
+	if err == nil {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	return request, err
+}
+
+// transport keeps one connection, and none that does not leave this host: the
+// VIP may have come a moment ago, before the view tells.
+func transport(config *tls.Config) *http.Transport {
+	dialer := &net.Dialer{Timeout: patience}
+	return &http.Transport{
+		TLSClientConfig: config, MaxIdleConns: 1, DisableCompression: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			if own(conn.LocalAddr(), conn.RemoteAddr()) {
+				return nil, errors.Join(errOwn, conn.Close())
+			}
+			return conn, nil
+		},
+	}
+}
+
+// own reports whether both ends have one address: to an address of its own a
+// host sends from that address.
+func own(here, there net.Addr) bool {
+	a, aErr := netip.ParseAddrPort(here.String())
+	b, bErr := netip.ParseAddrPort(there.String())
+	return aErr == nil && bErr == nil && a.Addr() == b.Addr()
+}
+
+// drop has the next attempt make a new connection.
+func (p *Probe) drop() {
+	if p.client != nil {
+		p.client.CloseIdleConnections()
+	}
+	p.client = nil
+}

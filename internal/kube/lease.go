@@ -1,0 +1,30 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodeLeases is the namespace of the Leases by which kubelets show that they
+// live, each named as its node.
+const NodeLeases = "kube-node-lease"
+
+// NodeLeaseAnnotation returns an annotation of the nodes' Leases, by node, where
+// they have it.
+func (c *Client) NodeLeaseAnnotation(ctx context.Context, name string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.set.CoordinationV1().Leases(NodeLeases).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Leases of %s: %w", NodeLeases, err)
+	}
+	out := map[string]string{}
+	for _, l := range list.Items {
+		if value, has := l.Annotations[name]; has {
+			out[l.Name] = value
+		}
+	}
+	return out, nil
+}
