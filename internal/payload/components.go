@@ -34,6 +34,8 @@ type Binary struct {
 	// Package is the main package: an import path, or relative to the
 	// component's Dir if it starts with a dot.
 	Package string
+	// Test says that it is the test program of a package of another module.
+	Test bool `json:",omitempty"`
 }
 
 // OwnModule is the module of Holdfast itself.

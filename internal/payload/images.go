@@ -16,8 +16,14 @@ type ImageSpec struct {
 	// Links are symbolic links, path to target, made beside the packages'
 	// files: what their installation scripts would have done.
 	Links map[string]string
-	// Entrypoint may be empty where manifests always give a command.
-	Entrypoint []string
+	// Extra are files and links of no component and no package. They lie above
+	// all others.
+	Extra []ExtraFile
+	// Entrypoint may be empty where manifests always give a command. Cmd follows
+	// it where a manifest gives no arguments.
+	Entrypoint, Cmd []string
+	// User is who runs in the container, root where empty.
+	User string
 	// StopSignal ends the container in an orderly way, SIGTERM where empty.
 	StopSignal string
 }
@@ -28,6 +34,17 @@ type ImageFile struct {
 	Binary    string
 	// Path is absolute.
 	Path string
+	// Setuid runs it as the owner of the file, root.
+	Setuid bool
+}
+
+// ExtraFile is a small file, or a link, that an image has beside its programs.
+type ExtraFile struct {
+	// Path is absolute.
+	Path    string
+	Content []byte `json:",omitempty"`
+	// Link is the target of a symbolic link; empty for a file.
+	Link string `json:",omitempty"`
 }
 
 // Where Pacemaker looks for agents, and with it a host for theirs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/host"
@@ -72,23 +73,42 @@ func compile(ctx context.Context, dir, out string, c payload.Component) error {
 		defer func() { _ = os.RemoveAll(folder) }()
 		dir = folder
 	}
-	args := append([]string{"build"}, buildFlags(c)...)
-	// A folder ending in a separator takes several binaries.
-	args = append(args, "-o", out+string(filepath.Separator))
-	for _, b := range c.Binaries {
-		args = append(args, b.Package)
-	}
-	cmd := host.Command("go", args...)
-	cmd.Env, cmd.Dir = goEnv, dir
-	if _, err := host.Run(ctx, cmd); err != nil {
-		return fmt.Errorf("build %s: %w", c.Name, err)
+	for _, args := range goLines(out, c) {
+		cmd := host.Command("go", args...)
+		cmd.Env, cmd.Dir = goEnv, dir
+		if _, err := host.Run(ctx, cmd); err != nil {
+			return fmt.Errorf("build %s: %w", c.Name, err)
+		}
 	}
 	for _, b := range c.Binaries {
+		if b.Test {
+			continue // it has its name already
+		}
 		if err := os.Rename(filepath.Join(out, goName(c, b)), filepath.Join(out, b.Name)); err != nil {
 			return fmt.Errorf("build %s: %w", c.Name, err)
 		}
 	}
 	return nil
+}
+
+// goLines are the arguments of the go commands that put a component's binaries
+// into a folder: one for all programs, and one for each test program.
+func goLines(out string, c payload.Component) [][]string {
+	var lines [][]string
+	// A folder ending in a separator takes several binaries.
+	programs := slices.Concat([]string{"build"}, buildFlags(c), []string{"-o", out + string(filepath.Separator)})
+	known := len(programs)
+	for _, b := range c.Binaries {
+		if b.Test {
+			lines = append(lines, slices.Concat([]string{"test", "-c"}, buildFlags(c), []string{"-o", filepath.Join(out, b.Name), b.Package}))
+		} else {
+			programs = append(programs, b.Package)
+		}
+	}
+	if len(programs) > known {
+		lines = append(lines, programs)
+	}
+	return lines
 }
 
 // goName is the name that go gives a binary: the last part of its import

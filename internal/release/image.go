@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ type builtImage struct {
 }
 
 // image makes the layers of an image: one of packages, if any, then one per
-// component, so that a changed component changes one layer.
+// component, so that a changed component changes one layer, and the extra files.
 func (b *builder) image(ctx context.Context, spec payload.ImageSpec, done map[string]built) (builtImage, error) {
 	img := builtImage{spec: spec}
 	if len(spec.Packages) > 0 {
@@ -37,6 +38,13 @@ func (b *builder) image(ctx context.Context, spec payload.ImageSpec, done map[st
 	}
 	for _, name := range componentsOf(spec) {
 		l, ran, err := b.binaryLayer(ctx, spec, done[name])
+		if err != nil {
+			return img, fmt.Errorf("image %s: %w", spec.Name, err)
+		}
+		img.layers, img.ran = append(img.layers, l), img.ran || ran
+	}
+	if len(spec.Extra) > 0 {
+		l, ran, err := b.extraLayer(ctx, spec)
 		if err != nil {
 			return img, fmt.Errorf("image %s: %w", spec.Name, err)
 		}
@@ -60,6 +68,7 @@ func componentsOf(spec payload.ImageSpec) []string {
 func (b *builder) binaryLayer(ctx context.Context, spec payload.ImageSpec, c built) (layer, bool, error) {
 	var files []File
 	var entries []entry
+	inputs := []any{"binaries", &files}
 	for _, f := range spec.Files {
 		if f.Component != c.Component.Name {
 			continue
@@ -68,16 +77,40 @@ func (b *builder) binaryLayer(ctx context.Context, spec payload.ImageSpec, c bui
 		if err != nil {
 			return layer{}, false, err
 		}
+		e := fileEntry(f.Path, c.binary(f.Binary), src.Size)
+		if f.Setuid {
+			e.mode |= fs.ModeSetuid
+			inputs = append(inputs, "setuid "+f.Path)
+		}
 		files = append(files, File{Path: f.Path, Digest: src.Digest, Size: src.Size})
-		entries = append(entries, fileEntry(f.Path, c.binary(f.Binary), src.Size))
+		entries = append(entries, e)
 	}
-	key, err := keyOf("binaries", files)
+	key, err := keyOf(inputs...)
 	if err != nil {
 		return layer{}, false, err
 	}
 	l, ran, err := b.layerStep(ctx, key, func(context.Context) ([]entry, []string, error) { return entries, nil, nil })
 	l.Files = files
 	return l, ran, err
+}
+
+// extraLayer holds the files that an image has of its own.
+func (b *builder) extraLayer(ctx context.Context, spec payload.ImageSpec) (layer, bool, error) {
+	key, err := keyOf("extra files", spec.Extra)
+	if err != nil {
+		return layer{}, false, err
+	}
+	return b.layerStep(ctx, key, func(context.Context) ([]entry, []string, error) {
+		var entries []entry
+		for _, f := range spec.Extra {
+			if f.Link != "" {
+				entries = append(entries, linkEntry(f.Path, f.Link))
+			} else {
+				entries = append(entries, dataEntry(f.Path, 0o644, f.Content))
+			}
+		}
+		return entries, nil, nil
+	})
 }
 
 // packageLayer holds the files that an image takes of the distribution.
@@ -102,7 +135,8 @@ func (img *builtImage) describe(t toolchain) error {
 	config := v1.ConfigFile{
 		Architecture: t.GOARCH, OS: t.GOOS,
 		Config: v1.Config{
-			Entrypoint: img.spec.Entrypoint, StopSignal: img.spec.StopSignal, Env: []string{"PATH=" + payload.SearchPath},
+			Entrypoint: img.spec.Entrypoint, Cmd: img.spec.Cmd, User: img.spec.User,
+			StopSignal: img.spec.StopSignal, Env: []string{"PATH=" + payload.SearchPath},
 		},
 		RootFS: v1.RootFS{Type: "layers"},
 	}

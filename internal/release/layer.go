@@ -94,6 +94,9 @@ func tarMode(m fs.FileMode) fs.FileMode {
 	if m&fs.ModeSticky != 0 {
 		mode |= 0o1000
 	}
+	if m&fs.ModeSetuid != 0 {
+		mode |= 0o4000
+	}
 	return mode
 }
 

@@ -61,15 +61,19 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 	if _, err := s.Holdfast(ctx, append([]string{"lab", "up", "--name", o.Name}, o.Up...)...); err != nil {
 		return nil, err
 	}
-	root := os.Getenv("HOLDFAST_LABS")
-	if root == "" {
-		root = lab.DefaultRoot
-	}
-	if s.Lab, err = lab.Open(root, o.Name); err != nil {
+	if s.Lab, err = lab.Open(Root(), o.Name); err != nil {
 		return nil, err
 	}
 	s.Power = lab.NewClient(s.Lab)
 	return s, s.openAPI()
+}
+
+// Root is the directory of all labs.
+func Root() string {
+	if root := os.Getenv("HOLDFAST_LABS"); root != "" {
+		return root
+	}
+	return lab.DefaultRoot
 }
 
 // openAPI reads the kubeconfig that the installer left. The server is verified
@@ -139,8 +143,11 @@ func (s *Site) Authorities() *x509.CertPool { return s.authorities }
 func (s *Site) LabName() string { return s.name }
 
 // Down takes the lab down.
-func (s *Site) Down(ctx context.Context) error {
-	_, err := s.Holdfast(ctx, "lab", "down", "--name", s.name)
+func (s *Site) Down(ctx context.Context) error { return Remove(ctx, s.program, s.name) }
+
+// Remove takes a lab down, also one that never came up.
+func Remove(ctx context.Context, program, name string) error {
+	_, err := host.Run(ctx, host.Command(program, "lab", "down", "--name", name))
 	return err
 }
 
