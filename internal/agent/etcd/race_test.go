@@ -240,7 +240,9 @@ func TestTheNextCutMayBeTheOtherHosts(t *testing.T) {
 			one.setMembership(anyRing, both)
 			two.setMembership(anyRing, both)
 		}
-		turn := func(r *race) state.RaceTurn { return r.decide(state.RaceRequest{Readable: true}, state.EtcdReport{}).Turn }
+		turn := func(r *race) state.RaceTurn {
+			return r.decide(state.RaceRequest{Readable: true}, state.EtcdReport{}).Turn
+		}
 
 		reach(one, state.ReachYes)
 		reach(two, state.ReachNo)

@@ -65,7 +65,7 @@ func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duratio
 	next.Boot, next.Ring, next.Contact = boot, ring, contact
 	// A host that is alone forms one membership after the other while packets of
 	// its peer still come in: the peer is in none of them.
-	known := m.m.Ring != 0 && !(!m.m.Contact && state.RingFollows(m.m.Ring, ring))
+	known := m.m.Ring != 0 && (m.m.Contact || !state.RingFollows(m.m.Ring, ring))
 	if contact || known && (m.blind || !m.m.Contact) {
 		next.Joined, next.Unseen = now, !contact
 	}
