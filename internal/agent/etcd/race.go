@@ -39,9 +39,12 @@ type race struct {
 	addresses []netip.Addr
 	there     bool          // Corosync has the peer
 	lost      time.Duration // when it lost it, zero for never
-	turn      state.RaceTurn
-	wake      chan struct{} // the peer was lost or is back: ask it
-	hurry     chan struct{} // the same: ask the neighbours
+	// unanswered is true where a question was left without an answer since the
+	// peer was lost, which is told once.
+	unanswered bool
+	turn       state.RaceTurn
+	wake       chan struct{} // the peer was lost or is back: ask it
+	hurry      chan struct{} // the same: ask the neighbours
 }
 
 func newRace(second bool, uptime func() time.Duration, log func(string, ...any)) *race {
@@ -71,7 +74,7 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 	if !m.Known || peer == r.there {
 		return
 	}
-	r.there, r.side.Begun, r.side.Given = peer, 0, 0
+	r.there, r.side.Begun, r.side.Given, r.unanswered = peer, 0, 0, false
 	if !peer {
 		r.lost = r.uptime()
 	}
@@ -178,12 +181,16 @@ func (r *race) listen(ctx context.Context) error {
 func (r *race) askOnce(ctx context.Context) {
 	sent := r.uptime() // a promise counts from the question
 	a, err := r.ask(ctx, false)
-	if err != nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.there {
+	switch {
+	case r.there:
+		return
+	case err != nil:
+		if !r.unanswered && ctx.Err() == nil {
+			r.log("race: the peer does not say whether it gives way: %v", err)
+		}
+		r.unanswered = true
 		return
 	}
 	if a.GivesWay > 0 && r.side.Given == 0 {
