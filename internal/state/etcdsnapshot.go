@@ -101,6 +101,9 @@ type EtcdPacemaker struct {
 	// Unseen is true where Joined is when the peer may have joined and left again,
 	// in a membership that nobody here saw.
 	Unseen bool `json:"unseen,omitempty"`
+	// GivesWay is true while the peer is lost and has said that nobody reaches it,
+	// and that it does not fence this host (decide/fencerace).
+	GivesWay bool `json:"givesWay,omitempty"`
 	// Leaving is true while Pacemaker stops the instance on this host.
 	Leaving bool `json:"leaving,omitempty"`
 	// LeavingFor is how long it has been stopping.

@@ -67,6 +67,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 			Human:     readConfirmation,
 			Power:     bmc.state,
 			Pulse:     sense.pulse.state,
+			GivesWay:  sense.race.given,
 			Addresses: sense.addresses,
 		}},
 		Process: process,
@@ -89,6 +90,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 		WriteRecord: writeRecord, Ring: k.Observer.Ring, Log: d.Log,
 	}
 	d.bmc, d.sense = bmc, sense
+	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return provenOff(peer) }
 	d.race.Store(sense.race)
 	return k, nil
 }
@@ -119,6 +121,16 @@ func writeRecord(r state.EtcdRecord) error {
 		return err
 	}
 	return host.WriteFileAtomic(state.EtcdRecordPath, data, 0o600)
+}
+
+// provenOff is when the peer was last proven to be off in this boot, zero for never.
+func provenOff(peer string) time.Duration {
+	f, err := readFenced(peer)
+	boot, _, bootErr := observe.Boot()
+	if err != nil || bootErr != nil || !f.Known || f.Value.State != state.PowerOff || f.Value.Boot != boot {
+		return 0
+	}
+	return f.Value.At
 }
 
 func readFenced(peer string) (state.Fact[state.EtcdFenced], error) {

@@ -29,9 +29,14 @@ type race struct {
 	// is there again, and that no promise is wanted.
 	ask func(ctx context.Context, back bool) (state.RaceAnswer, error)
 	log func(format string, args ...any)
+	// fenced is when the peer was last proven to be off, since this host's boot;
+	// zero for never, nil for nobody who knows.
+	fenced func() time.Duration
 	// peer is the other host; answers asks a host whether it is there.
-	peer    string
-	answers func(context.Context, []netip.Addr) (state.Fact[bool], error)
+	peer string
+	// promised is called for each promise of the peer; nil for nobody.
+	promised func()
+	answers  func(context.Context, []netip.Addr) (state.Fact[bool], error)
 
 	mu   sync.Mutex
 	side fencerace.Side
@@ -74,7 +79,8 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 	if !m.Known || peer == r.there {
 		return
 	}
-	r.there, r.side.Begun, r.side.Given, r.unanswered = peer, 0, 0, false
+	r.there, r.unanswered = peer, false
+	r.side = fencerace.Back(r.side, r.proven())
 	if !peer {
 		r.lost = r.uptime()
 	}
@@ -84,6 +90,13 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 		default:
 		}
 	}
+}
+
+func (r *race) proven() time.Duration {
+	if r.fenced == nil {
+		return 0
+	}
+	return r.fenced()
 }
 
 // contact is what the evidence of reach is judged by.
@@ -142,6 +155,13 @@ func (r *race) answer(back bool) state.RaceAnswer {
 	return out
 }
 
+// given reports whether the peer is lost and gives way to this host.
+func (r *race) given() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.there && r.side.Given >= r.uptime()+fencerace.Enough
+}
+
 // gives reports whether this host still gives way.
 func (r *race) gives() bool {
 	r.mu.Lock()
@@ -198,6 +218,9 @@ func (r *race) askOnce(ctx context.Context) {
 	}
 	if a.GivesWay > 0 {
 		r.side.Given = sent + a.GivesWay
+		if r.promised != nil {
+			r.promised()
+		}
 	}
 }
 

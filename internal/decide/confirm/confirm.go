@@ -99,7 +99,7 @@ func (v *view) asks() bool { return v.Report.Verdict.Action == state.EtcdAskHuma
 // awaitsFence reports whether the protocol waits for Pacemaker to fence the
 // peer: what a person's word may replace when it does not come.
 func (v *view) awaitsFence() bool {
-	return v.under("alone.fence-first", "gone.unproved", "gone.ask-fence", "gone.fence-again")
+	return v.under("alone.fence-first", "gone.unproved", "gone.ask-fence", "gone.fence-again", "gone.fence-promised")
 }
 
 // Effect is what a confirmation would change.

@@ -149,6 +149,8 @@ func blank(s *state.EtcdSnapshot) {
 	s.Statement.Value.Data = state.Known(state.EtcdData{Copy: state.CopyNone})
 }
 
+func givesWay(s *state.EtcdSnapshot) { s.Pacemaker.GivesWay = true }
+
 // unseen is a peer that may have joined so long ago, after every fence.
 func unseen(ago time.Duration) change {
 	return func(s *state.EtcdSnapshot) { s.Pacemaker.Joined, s.Pacemaker.Unseen = s.Uptime-ago, true }
@@ -174,6 +176,12 @@ func protocol() []sentence {
 		{"pair, peer gone cleanly and never fenced: it is fenced", host(gonePeer, leaderless(FenceAfter+1)), state.EtcdAskFence, "gone.ask-fence"},
 		{"a pair that has not heard asks for no fence", host(gonePeer, leaderless(FenceAfter+1), at(func(s *state.EtcdSnapshot) { s.Proofs.Heard = "" })), state.EtcdWait, "gone.unproved"},
 		{"a fence of before the peer joined proves nothing", host(gonePeer, fenced, at(func(s *state.EtcdSnapshot) { s.Pacemaker.Joined = 3 * time.Minute })), state.EtcdWait, "gone.unproved"},
+		{"a peer that gives way is fenced at once", host(gonePeer, givesWay), state.EtcdAskFence, "gone.fence-promised"},
+		{"not a second time", host(gonePeer, givesWay, fenced), state.EtcdWriteRecord, "take-over.announce"},
+		{"nor by a host that could not go on", host(gonePeer, givesWay, unheard), state.EtcdWait, "gone.unproved"},
+		{"nor by one whose etcd is down", host(gonePeer, givesWay, stopped), state.EtcdWait, "gone.unproved"},
+		{"nor by a learner", host(gonePeer, givesWay, members(alphaLearner, beta)), state.EtcdWait, "gone.unproved"},
+		{"nor while it is there", host(givesWay), state.EtcdIdle, "equal.idle"},
 		{"nor one that the peer may have outlived unseen: another one is asked for", host(gonePeer, fenced, unseen(VoidAfter+1)), state.EtcdAskFence, "gone.fence-again"},
 		{"not before Pacemaker had time to ask for it", host(gonePeer, fenced, unseen(VoidAfter)), state.EtcdWait, "gone.unproved"},
 		{"nor where the peer was seen", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) { s.Pacemaker.Unseen = false })), state.EtcdWait, "gone.unproved"},

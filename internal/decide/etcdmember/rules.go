@@ -189,6 +189,15 @@ var goneRules = append([]rule{
 		}, nil,
 	},
 	{
+		// Packets of such a peer may still come in. Corosync then forms a membership
+		// of one host every half second, and Pacemaker begins anew with each.
+		"gone.fence-promised", "the peer is lost, and said that nobody reaches it and that it gives way",
+		"the peer gives way: Pacemaker is asked to fence it at once", state.EtcdAskFence,
+		func(v *view) bool {
+			return !v.proved() && v.s.Pacemaker.GivesWay && v.running && v.selfVoter() && v.mayGoOn()
+		}, nil,
+	},
+	{
 		"gone.fence-again", "the peer was fenced, may have joined since, and is not there",
 		"the evidence of the fence may be older than the peer: Pacemaker is asked to fence it once more", state.EtcdAskFence,
 		func(v *view) bool {

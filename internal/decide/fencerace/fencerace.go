@@ -101,6 +101,17 @@ func Answer(s Side, now time.Duration) (state.RaceAnswer, Side) {
 	return out, s
 }
 
+// Back is a host whose peer is there again, having last been proven to be off at
+// fenced; zero for not in this boot. What was promised in the last cut is over with
+// it, but for this host's own giving way. So is a power cut that was carried out.
+func Back(s Side, fenced time.Duration) Side {
+	s.Begun, s.Given = 0, 0
+	if fenced != 0 && fenced >= s.Committed-Commit {
+		s.Committed = 0
+	}
+	return s
+}
+
 // Free reports whether a host holds no promise of its peer, and is not having its
 // power cut.
 func Free(s Side, now time.Duration) bool { return s.Given <= now && s.Committed <= now }

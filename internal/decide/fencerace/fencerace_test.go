@@ -113,6 +113,24 @@ func TestAPromiseEndsWhereBothAreBackAndThePeerHoldsNone(t *testing.T) {
 	}
 }
 
+func TestAPowerCutIsOverOnceThePeerIsBackFromIt(t *testing.T) {
+	const now = 10 * time.Minute
+	_, cuts := Cut(Side{Reach: yes, Begun: now, Given: now + Promise, Kept: now - 1}, now)
+	for sentence, c := range map[string]struct {
+		fenced time.Duration
+		over   bool
+	}{
+		"it was carried out":                   {now, true},
+		"a fence of before":                    {now - 1, false},
+		"it was ordered, and nothing is known": {0, false},
+	} {
+		got := Back(cuts, c.fenced)
+		if (got.Committed == 0) != c.over || got.Begun != 0 || got.Given != 0 || got.Kept != cuts.Kept {
+			t.Errorf("%s: %+v", sentence, got)
+		}
+	}
+}
+
 // cut is a play of two hosts that lost sight of each other. Both want to fence
 // the other; their evidence says anything at any time, and the network that
 // joins them may be there or not.

@@ -43,6 +43,9 @@ type Sources struct {
 	Human     func() (state.Fact[state.Confirmation], error)
 	// Power is what the peer's BMC said a moment ago, unknown where nobody asked.
 	Power func() state.Fact[string]
+	// GivesWay reports whether the peer said, since it was lost, that it gives way
+	// to this host; nil for never.
+	GivesWay func() bool
 	// Pulse returns for how long nothing was committed through the local etcd,
 	// and what this host's own tests found; nil for nobody.
 	Pulse func(running bool) (stalled time.Duration, sick string)
@@ -153,6 +156,7 @@ func (o *Observer) pacemaker(s *state.EtcdSnapshot, w Wish) error {
 	s.Pacemaker.Inert = state.Known(!m.Value.Quorate)
 	s.Pacemaker.Contact = state.Known(contact)
 	s.Pacemaker.Ring, s.Pacemaker.Joined, s.Pacemaker.Unseen = m.Value.Ring, joined, o.Memory.Unseen()
+	s.Pacemaker.GivesWay = !contact && o.GivesWay != nil && o.GivesWay()
 	return nil
 }
 
