@@ -21,7 +21,7 @@ func (w *world) snapshot(i int) state.EtcdSnapshot {
 		Data:   state.Known(w.data(i)),
 		Pacemaker: state.EtcdPacemaker{
 			Inert: state.Known(h.inert), Contact: state.Known(h.contact), Ring: h.ring,
-			Joined: h.joined, Leaving: h.leaving,
+			Joined: h.joined, Unseen: h.unseen, Leaving: h.leaving,
 		},
 		Statement: w.heardBy(i),
 		Proofs:    state.EtcdProofs{Heard: h.heard, Fenced: h.fenced, Human: h.human},

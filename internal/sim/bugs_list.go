@@ -188,6 +188,10 @@ var historic = []Bug{
 		verdict: forbid("lead.drop-learner"),
 	},
 	{
+		Name: "void", Seed: 98, What: "the evidence of a fence is void, since the peer may have joined unseen, and nobody fences again", Origin: "another fence is asked for",
+		verdict: forbid("gone.fence-again"),
+	},
+	{
 		Name: "no-data-is-older", Seed: 76, What: "a peer without data counts as older", Origin: "OCPBUGS-60273",
 		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 			if v.Rule == "equal.peer-lost" {

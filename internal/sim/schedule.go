@@ -251,6 +251,7 @@ func (w *world) environment(i int) {
 // notices at its own time.
 func (w *world) corosync(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
+	w.strays(i)
 	whole := h.power && p.power && w.linked()
 	switch {
 	case !h.power:
@@ -263,6 +264,7 @@ func (w *world) corosync(i int) {
 		h.pendingRing = 0 // the other side is gone before this one noticed it
 	case whole && h.pendingRing != 0:
 		h.contact, h.ring, h.pendingRing, h.inert, h.joined = true, h.pendingRing, 0, false, w.uptime(i)
+		h.met, h.unseen, h.strayAt, h.strayed = h.joined, false, 0, false
 		h.inbox, h.inboxAt = p.published, w.now // what the attribute daemon still has
 		h.fence.active = h.fence.active && h.fence.beside
 		if p.ring == h.ring {
@@ -275,6 +277,24 @@ func (w *world) corosync(i int) {
 	}
 }
 
+// strays forms memberships of one host while packets of a peer that does not hear
+// it come in. Some follow each other so fast that the agent does not see each, and
+// it sees all of them late: then the peer may have been in one.
+func (w *world) strays(i int) {
+	h, p := &w.hosts[i], &w.hosts[1-i]
+	switch {
+	case !h.power || h.contact || h.pendingRing != 0:
+		h.strayAt = 0
+	case h.strayAt != 0 && w.now >= h.strayAt:
+		w.rings++
+		h.ring, h.joined, h.unseen, h.strayAt, h.strayed = w.rings, w.uptime(i), true, 0, true
+		w.slowFence = true // the fence may be asked for once more
+		w.trace(i, "a membership was not seen: the peer may have joined")
+	case h.strayAt == 0 && !h.strayed && p.power && w.cut[i][1-i] && !w.cut[1-i][i] && w.stray.IntN(4) == 0:
+		h.strayAt = w.now + time.Duration(w.stray.IntN(int(3*time.Second)))
+	}
+}
+
 // fenceStep moves Pacemaker's fencing of the peer.
 func (w *world) fenceStep(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
@@ -283,7 +303,7 @@ func (w *world) fenceStep(i int) {
 	}
 	f := &h.fence
 	if !f.active {
-		if !h.contact && !h.fencedSince() {
+		if !h.contact && !(h.fenced.Known && h.fenced.Value.At > h.met) {
 			*f = fence{active: true, ready: w.now + w.fenceHold(i)}
 		}
 		return

@@ -65,17 +65,24 @@ type host struct {
 	ring        uint64
 	pendingRing uint64
 	joined      time.Duration // since boot
-	inbox       state.Fact[state.EtcdStatement]
-	inboxAt     time.Duration                   // when it came
-	published   state.Fact[state.EtcdStatement] // what the attribute daemon holds of this host
-	serial      uint64
-	heard       string
-	fenced      state.Fact[state.EtcdFenced]
-	human       state.Fact[state.Confirmation]
-	fence       fence
-	standIn     state.MemberID
-	leaving     bool
-	leavingAt   time.Duration
+	// met is when the peer was last seen to join, since boot: Pacemaker missed
+	// nothing. strayAt is when the agent notices a membership of this host alone
+	// that followed one which it did not see; zero for none.
+	met, strayAt time.Duration
+	unseen       bool // joined is when the peer may have joined
+	strayed      bool // once since the peer was last there
+	unprovedAt   time.Duration
+	inbox        state.Fact[state.EtcdStatement]
+	inboxAt      time.Duration                   // when it came
+	published    state.Fact[state.EtcdStatement] // what the attribute daemon holds of this host
+	serial       uint64
+	heard        string
+	fenced       state.Fact[state.EtcdFenced]
+	human        state.Fact[state.Confirmation]
+	fence        fence
+	standIn      state.MemberID
+	leaving      bool
+	leavingAt    time.Duration
 
 	pending *state.EtcdVerdict // decided, not yet done
 	// blockedUntil is until when its step does not come.
@@ -106,6 +113,7 @@ type attribute struct {
 type world struct {
 	opt   Options
 	rng   *rand.Rand
+	stray *rand.Rand // of memberships that nobody sees
 	now   time.Duration
 	step  int
 	hosts [2]host
@@ -168,6 +176,7 @@ type Result struct {
 
 func newWorld(seed uint64, opt Options) *world {
 	w := &world{opt: opt, rng: rand.New(rand.NewPCG(seed, 0x401dfa57)), nextID: 3}
+	w.stray = rand.New(rand.NewPCG(seed, 0x57a4))
 	w.loser = 2
 	w.genesis = []member{{id: 1, named: true}, {id: 2, named: true}}
 	w.rings = 1
@@ -248,6 +257,31 @@ func (w *world) check() {
 		w.fail("I5", "%d fences since the hosts last met", w.fences)
 	}
 	w.checkStall()
+	for i := range w.hosts {
+		w.checkUnproved(i)
+	}
+}
+
+// unprovedLimit is how long a survivor may wait for the proof that its peer is off
+// where Pacemaker holds the peer to be fenced: an agent that hangs takes its time.
+// It is shorter than etcdmember.FenceAfter, which ends nearly any wait.
+const unprovedLimit = 45 * time.Second
+
+// checkUnproved fails where a host that may go on alone waits too long for a fence
+// that nobody is about to make.
+func (w *world) checkUnproved(i int) {
+	h, p := &w.hosts[i], &w.hosts[1-i]
+	held := h.fenced.Known && h.fenced.Value.At > h.met && h.fenced.Value.Boot == h.bootName(i)
+	able := h.power && !h.contact && h.pendingRing == 0 && !h.inert && !h.leaving && h.heard == h.bootName(i) &&
+		(h.disk.record.State == state.EtcdPair || h.disk.record.State.Leads()) && h.disk.copy == state.CopyWhole
+	well := !h.hung && h.blockedUntil <= w.now && p.bmc == bmcWell && p.sticks <= w.now
+	if !held || !able || !well || h.verdict.Action != state.EtcdWait || !strings.HasPrefix(h.verdict.Rule, "gone.") {
+		h.unprovedAt = w.now
+		return
+	}
+	if w.now-h.unprovedAt > unprovedLimit {
+		w.fail("I8", "host %d waits for %s although its peer is fenced (%s)", i, w.now-h.unprovedAt, h.verdict.Rule)
+	}
 }
 
 // stallLimit is how long one fault may keep a pair from committing: the rules of
@@ -309,6 +343,7 @@ func (w *world) powerOff(i int) {
 func (w *world) powerOn(i int) {
 	h := &w.hosts[i]
 	h.power, h.inert, h.bootedAt, h.joined = true, true, w.now, 0
+	h.met, h.strayAt, h.unseen, h.strayed = 0, 0, false, false
 	h.boot++
 	w.trace(i, "boots (%s)", h.disk.record.State)
 }

@@ -191,7 +191,7 @@ func protocol() []sentence {
 		{"nor for that of another host", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.Target = "beta-1" })), state.EtcdWait, "gone.unproved"},
 		{"nor for one without a proof", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) { s.Proofs.Fenced.Value.State = "On" })), state.EtcdWait, "gone.unproved"},
 		{"nor by a host that could not go on", host(gonePeer, fenced, unseen(VoidAfter+1), unheard), state.EtcdWait, "gone.unproved"},
-		{"nor by one whose etcd is down", host(gonePeer, fenced, unseen(VoidAfter+1), stopped), state.EtcdWait, "gone.unproved"},
+		{"by a host whose etcd is down, too: it would wait for ever", host(gonePeer, fenced, unseen(VoidAfter+1), stopped), state.EtcdAskFence, "gone.fence-again"},
 		{"nor by a learner", host(gonePeer, fenced, unseen(VoidAfter+1), members(alphaLearner, beta)), state.EtcdWait, "gone.unproved"},
 		{"nor where a person's word stands", host(gonePeer, fenced, unseen(VoidAfter+1), at(func(s *state.EtcdSnapshot) {
 			s.Proofs.Human = state.Known(state.Confirmation{Who: "ops", Why: "it burnt", Boot: "boot-2", At: s.Uptime})

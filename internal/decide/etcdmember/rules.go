@@ -201,7 +201,7 @@ var goneRules = append([]rule{
 		"gone.fence-again", "the peer was fenced, may have joined since, and is not there",
 		"the evidence of the fence may be older than the peer: Pacemaker is asked to fence it once more", state.EtcdAskFence,
 		func(v *view) bool {
-			return !v.proved() && v.voided() && v.running && v.s.Uptime-v.s.Pacemaker.Joined > VoidAfter && v.selfVoter() && v.mayGoOn()
+			return !v.proved() && v.voided() && v.s.Uptime-v.s.Pacemaker.Joined > VoidAfter && v.selfVoter() && v.mayGoOn()
 		}, nil,
 	},
 	{
