@@ -99,7 +99,7 @@ func named(m state.EtcdMember) state.EtcdMember { m.Name = "named"; return m }
 
 func marks(m state.EtcdMember, seq uint64) state.EtcdMember { m.Marked = seq; return m }
 
-// What is different about this host.
+// Changes of this host.
 
 func led(id state.MemberID) change {
 	return func(s *state.EtcdSnapshot) { s.Local.Leader = state.Known(id) }
@@ -131,7 +131,7 @@ func pairedBefore(s *state.EtcdSnapshot) {
 	s.Record.Value.Paired = state.EtcdPairing{Member: 0xb, Seq: 2}
 }
 
-// What is different about the proofs.
+// Changes of the proofs.
 
 func noFence(s *state.EtcdSnapshot)    { s.Proofs.Fenced.Known = false }
 func nobodySays(s *state.EtcdSnapshot) { s.Proofs.Human.Known = false }
@@ -142,7 +142,7 @@ func bootless(s *state.EtcdSnapshot) {
 	s.Boot, s.Proofs.Fenced.Value.Boot, s.Proofs.Human.Value.Boot, s.Proofs.Heard = "", "", "", ""
 }
 
-// What is different about the peer, and what it says.
+// Changes of the peer, and of what it says.
 
 func peerMember(id state.MemberID) change {
 	return func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Member = id }

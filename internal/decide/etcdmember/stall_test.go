@@ -56,7 +56,7 @@ func stallSentences() []sentence {
 	ask, fence, wait, idle := state.EtcdAskHuman, state.EtcdAskFence, state.EtcdWait, state.EtcdIdle
 	start, stop, write := state.EtcdStart, state.EtcdStop, state.EtcdWriteRecord
 	return []sentence{
-		// What counts as a stall
+		// A stall, and what is none
 		{"a short stall is left alone", host(stalls(long - 1)), idle, "equal.idle"},
 		{"one from before the hosts met, too", host(stalls(time.Hour), func(s *state.EtcdSnapshot) { s.Pacemaker.Joined = s.Uptime - long + 1 }), idle, "equal.idle"},
 		{"a stand-in of this host is no stall", host(stalls(long), peerSick, standIn(0xb)), idle, "equal.idle"},
