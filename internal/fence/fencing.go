@@ -18,8 +18,9 @@ const (
 	headStart = 50 * time.Millisecond
 	// defaultOnBudget bounds what a reboot spends on switching on again, unless
 	// its BMC is slow: the target is off, which is what matters, and others wait
-	// for this agent.
-	defaultOnBudget = 10 * time.Second
+	// for this agent. Some BMCs refuse to switch on for 20 s after a power-off, and
+	// a host that stays off comes back by nobody's doing.
+	defaultOnBudget = 40 * time.Second
 	// settleTime bounds the wait for answers that nobody needs any more, where
 	// the BMC is not slower.
 	settleTime = 2 * time.Second

@@ -294,6 +294,37 @@ func TestARebootThatStaysOffIsAFenceAllTheSame(t *testing.T) {
 	}
 }
 
+// TestABMCThatRefusesToSwitchOnForAWhileIsAskedOn has one that is busy with the
+// power-off for longer than a request takes.
+func TestABMCThatRefusesToSwitchOnForAWhileIsAskedOn(t *testing.T) {
+	t.Parallel()
+	const busy = 12 * time.Second
+	b := newBench(t, "пароль") // not through the driver
+	var off, on atomic.Int64
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at := off.Load()
+		switch {
+		case r.Method == http.MethodPost && at == 0:
+			off.Store(time.Now().UnixNano())
+		case r.Method == http.MethodPost && time.Since(time.Unix(0, at)) < busy:
+			w.WriteHeader(http.StatusConflict)
+		case r.Method == http.MethodPost:
+			on.Add(1)
+		default:
+			power := map[bool]string{true: "On", false: "Off"}[at == 0 || on.Load() > 0]
+			_, _ = w.Write([]byte(`{"@odata.id":"` + r.URL.Path + `","Id":"1","UUID":"` + testUUID + `","PowerState":"` + power +
+				`","Actions":{"#ComputerSystem.Reset":{"target":"/reset"}}}`))
+		}
+	}))
+	t.Cleanup(s.Close)
+	b.dev.Address = s.URL + "/redfish/v1/Systems/1"
+	b.hears, b.onBudget = silence, defaultOnBudget
+	b.write(t)
+	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK || on.Load() != 1 || strings.Contains(b.err.String(), "could not be switched on") {
+		t.Errorf("exit %d, switched on %d times: %s", code, on.Load(), b.err.String())
+	}
+}
+
 func TestStatusMonitorAndOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
