@@ -303,7 +303,7 @@ func (w *world) fenceStep(i int) {
 	}
 	f := &h.fence
 	if !f.active {
-		if !h.contact && !(h.fenced.Known && h.fenced.Value.At > h.met) {
+		if !h.contact && !h.held() {
 			*f = fence{active: true, ready: w.now + w.fenceHold(i)}
 		}
 		return
@@ -327,6 +327,10 @@ func (w *world) fenceHold(i int) time.Duration {
 	return order
 }
 
+// held reports whether Pacemaker holds the peer to be fenced.
+func (h *host) held() bool { return h.fenced.Known && h.fenced.Value.At > h.met }
+
+// fencedSince reports whether the agent does: the peer may have joined unseen.
 func (h *host) fencedSince() bool { return h.fenced.Known && h.fenced.Value.At > h.joined }
 
 func (w *world) fenceNow(i int, h, p *host, f *fence) {

@@ -271,7 +271,7 @@ const unprovedLimit = 45 * time.Second
 // that nobody is about to make.
 func (w *world) checkUnproved(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
-	held := h.fenced.Known && h.fenced.Value.At > h.met && h.fenced.Value.Boot == h.bootName(i)
+	held := h.held() && h.fenced.Value.Boot == h.bootName(i)
 	able := h.power && !h.contact && h.pendingRing == 0 && !h.inert && !h.leaving && h.heard == h.bootName(i) &&
 		(h.disk.record.State == state.EtcdPair || h.disk.record.State.Leads()) && h.disk.copy == state.CopyWhole
 	well := !h.hung && h.blockedUntil <= w.now && p.bmc == bmcWell && p.sticks <= w.now
