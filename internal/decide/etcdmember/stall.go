@@ -122,6 +122,14 @@ var stallEqualRules = []rule{
 		func(v *view) bool { return v.gaveWay() && v.lesser() }, writeDeparting,
 	},
 	{
+		"stall.unmarked", "nothing is committed, nothing tells the hosts apart, and neither was told yet that it holds everything",
+		"neither host may go on without the other: a person has to find what is between them", state.EtcdAskHuman,
+		func(v *view) bool {
+			return v.unblamed() && v.running && v.in(state.EtcdVoter) && v.peerIn(state.EtcdVoter)
+		},
+		func(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast explain etcd" },
+	},
+	{
 		"stall.yield", "etcd was stopped here to give way, and the peer has read that this host leaves",
 		"gives its copy up, which is proof enough for the peer to go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool { return v.gaveWay() && v.in(state.EtcdDeparting) && v.mayYield() }, writeYield,

@@ -51,6 +51,7 @@ var byRule = map[string]advisor{
 	"stall.own":           whyNoLeader,
 	"stall.wait":          whyNoLeader,
 	"stall.both":          join(lookAtDisks, peersExplanation),
+	"stall.unmarked":      whyNoLeader,
 	"silent.wait":         peersAgent,
 	"equal.unknown":       peersAgent,
 	"equal.unusable-wait": peersAgent,
