@@ -29,14 +29,14 @@ type race struct {
 	// is there again, and that no promise is wanted.
 	ask func(ctx context.Context, back bool) (state.RaceAnswer, error)
 	log func(format string, args ...any)
+	// peer is the other host; answers asks at some addresses whether it is there.
+	peer    string
+	answers func(context.Context, []netip.Addr) (state.Fact[bool], error)
 	// fenced is when the peer was last proven to be off, since this host's boot;
-	// zero for never, nil for nobody who knows.
+	// zero for never.
 	fenced func() time.Duration
-	// peer is the other host; answers asks a host whether it is there.
-	peer string
-	// promised is called for each promise of the peer; nil for nobody.
+	// promised is called for each promise of the peer.
 	promised func()
-	answers  func(context.Context, []netip.Addr) (state.Fact[bool], error)
 
 	mu   sync.Mutex
 	side fencerace.Side
@@ -53,7 +53,10 @@ type race struct {
 }
 
 func newRace(second bool, uptime func() time.Duration, log func(string, ...any)) *race {
-	return &race{uptime: uptime, log: log, side: fencerace.Side{Second: second}, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+	return &race{
+		uptime: uptime, log: log, side: fencerace.Side{Second: second}, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		fenced: func() time.Duration { return 0 }, promised: func() {},
+	}
 }
 
 // setReach takes up what this host knows of its own reach.
@@ -80,7 +83,7 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 		return
 	}
 	r.there, r.unanswered = peer, false
-	r.side = fencerace.Back(r.side, r.proven())
+	r.side = fencerace.Back(r.side, r.fenced())
 	if !peer {
 		r.lost = r.uptime()
 	}
@@ -90,13 +93,6 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 		default:
 		}
 	}
-}
-
-func (r *race) proven() time.Duration {
-	if r.fenced == nil {
-		return 0
-	}
-	return r.fenced()
 }
 
 // contact is what the evidence of reach is judged by.
@@ -218,9 +214,7 @@ func (r *race) askOnce(ctx context.Context) {
 	}
 	if a.GivesWay > 0 {
 		r.side.Given = sent + a.GivesWay
-		if r.promised != nil {
-			r.promised()
-		}
+		r.promised()
 	}
 }
 
