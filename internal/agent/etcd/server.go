@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/mayhold"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcdagent"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -230,6 +231,23 @@ func (k *Keeper) await(ctx context.Context, fits func(state.EtcdReport) bool) (s
 
 // serve answers on the socket until the context ends.
 func (d *daemon) serve(ctx context.Context, path string) error {
+	for {
+		err := d.listen(ctx, path)
+		if !errors.Is(err, errSocketGone) {
+			return err
+		}
+		d.Log("%v: it listens anew", err)
+	}
+}
+
+// errSocketGone is a socket that somebody removed or replaced: nobody reaches the
+// daemon by it any more.
+var errSocketGone = errors.New("the daemon's socket is gone")
+
+// socketLook is how often the daemon looks whether its socket is still there.
+const socketLook = 2 * time.Second
+
+func (d *daemon) listen(ctx context.Context, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("socket of the daemon: %w", err)
 	}
@@ -244,6 +262,13 @@ func (d *daemon) serve(ctx context.Context, path string) error {
 		return fmt.Errorf("socket of the daemon: %w", err)
 	}
 	server := &http.Server{Handler: d.handler(), ReadHeaderTimeout: 5 * time.Second}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		if lost(ctx, path) {
+			end(errSocketGone)
+		}
+	}()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -257,7 +282,26 @@ func (d *daemon) serve(ctx context.Context, path string) error {
 		return fmt.Errorf("socket of the daemon: %w", err)
 	}
 	<-ended
+	if cause := context.Cause(ctx); errors.Is(cause, errSocketGone) {
+		return cause
+	}
 	return nil
+}
+
+// lost waits until a socket is not the one any more that it is now, or until the
+// context ends.
+func lost(ctx context.Context, path string) bool {
+	mine, err := os.Lstat(path)
+	for err == nil {
+		if host.Sleep(ctx, socketLook) != nil {
+			return false
+		}
+		var now fs.FileInfo
+		if now, err = os.Lstat(path); err == nil && !os.SameFile(mine, now) {
+			return true
+		}
+	}
+	return true
 }
 
 // lastWords is how long answers may take that are on their way when the daemon
