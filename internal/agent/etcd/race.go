@@ -219,17 +219,15 @@ func (r *race) askOnce(ctx context.Context) {
 }
 
 // heard reports whether the peer answers on a network that joins the hosts.
-// Silence says nothing where this host is cut off.
 func (r *race) heard(ctx context.Context) state.Fact[bool] {
-	heard, err := r.answers(ctx, r.peerAt())
+	answers, err := r.answers(ctx, r.peerAt())
 	if err != nil {
 		r.log("this host cannot find out whether its peer still answers: %v", err)
 		return state.Fact[bool]{}
 	}
-	if state.Is(heard, false) && r.reach().State == state.ReachNo {
-		return state.Fact[bool]{}
-	}
-	return heard
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fencerace.Heard(r.side, answers)
 }
 
 // heardOf answers the fence agent on this host, whose target's BMC says Off.

@@ -129,19 +129,20 @@ func (v *view) standIn() state.MemberID { return v.s.Local.StandIn.Value }
 // fenced reports whether the peer was read back as off, in this boot, after it
 // last joined. Contact ends the proof.
 func (v *view) fenced() bool {
+	return v.fencedInBoot() && v.absent && v.s.Proofs.Fenced.Value.At > v.s.Pacemaker.Joined
+}
+
+// fencedInBoot reports whether the peer was read back as off in this boot, whenever
+// that was.
+func (v *view) fencedInBoot() bool {
 	f := v.s.Proofs.Fenced
-	return f.Known && v.absent && f.Value.Target == v.s.Peer && f.Value.State == state.PowerOff &&
-		f.Value.Boot == v.s.Boot && f.Value.Boot != "" && f.Value.At > v.s.Pacemaker.Joined
+	return f.Known && f.Value.Target == v.s.Peer && f.Value.State == state.PowerOff && f.Value.Boot == v.s.Boot && f.Value.Boot != ""
 }
 
 // voided reports whether the peer was fenced in this boot, and may have joined
 // since, in a membership that nobody here saw. Pacemaker saw it, and holds the
 // peer to be fenced where it was not in it: then nothing else ends the wait.
-func (v *view) voided() bool {
-	f := v.s.Proofs.Fenced
-	return v.s.Pacemaker.Unseen && f.Known && f.Value.Target == v.s.Peer && f.Value.State == state.PowerOff &&
-		f.Value.Boot == v.s.Boot && f.Value.Boot != ""
-}
+func (v *view) voided() bool { return v.s.Pacemaker.Unseen && v.fencedInBoot() }
 
 // confirmed reports whether a person said so after the last contact.
 func (v *view) confirmed() bool {

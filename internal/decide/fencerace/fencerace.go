@@ -112,6 +112,15 @@ func Back(s Side, fenced time.Duration) Side {
 	return s
 }
 
+// Heard is whether the peer is heard, from whether it answers: its silence says
+// nothing to a host that is cut off.
+func Heard(s Side, answers state.Fact[bool]) state.Fact[bool] {
+	if state.Is(answers, false) && s.Reach.State == state.ReachNo {
+		return state.Fact[bool]{}
+	}
+	return answers
+}
+
 // Free reports whether a host holds no promise of its peer, and is not having its
 // power cut.
 func Free(s Side, now time.Duration) bool { return s.Given <= now && s.Committed <= now }

@@ -11,6 +11,10 @@ import (
 // notOurs are interfaces that join pods and containers, not hosts.
 var notOurs = []string{"lo", "cni", "flannel", "docker", "podman", "veth", "kube-", "virbr", "nodelocaldns"}
 
+func joinsHosts(nic string) bool {
+	return !slices.ContainsFunc(notOurs, func(p string) bool { return strings.HasPrefix(nic, p) })
+}
+
 // Addresses returns the addresses by which another host may reach this one, on
 // all its networks, sorted. Virtual IPs are not among them: they are single
 // addresses, and move.
@@ -21,7 +25,7 @@ func Addresses() ([]netip.Addr, error) {
 	}
 	var out []netip.Addr
 	for _, link := range links {
-		if link.Flags&net.FlagUp == 0 || slices.ContainsFunc(notOurs, func(p string) bool { return strings.HasPrefix(link.Name, p) }) {
+		if link.Flags&net.FlagUp == 0 || !joinsHosts(link.Name) {
 			continue
 		}
 		list, err := link.Addrs()

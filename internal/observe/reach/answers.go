@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -100,7 +99,7 @@ func linkTo(nl *netlink.Handle, ip netip.Addr) (netlink.Link, error) {
 		if err != nil {
 			return nil, fmt.Errorf("interface of %s: %w", own, err)
 		}
-		if !slices.ContainsFunc(notOurs, func(p string) bool { return strings.HasPrefix(link.Attrs().Name, p) }) {
+		if joinsHosts(link.Attrs().Name) {
 			return link, nil
 		}
 	}
