@@ -174,7 +174,7 @@ func open(ctx context.Context, t *testing.T, name string) *labsite.Site {
 		up = again(spec)
 	}
 	found := err == nil
-	// What is half up when somebody interrupts is taken down too.
+	// The lab is taken down also where somebody interrupts while it comes up.
 	if !found && !*keep {
 		t.Cleanup(func() { down(context.WithoutCancel(ctx), t) })
 	}

@@ -3,7 +3,7 @@
 // VIP may be the one that nobody reaches.
 //
 // It owns one annotation of the host's own Lease in kube-node-lease, which
-// kubelet's account may write. What it means decides decide/incident.
+// kubelet's account may write. Package decide/incident decides what it means.
 package outside
 
 import (
