@@ -25,7 +25,7 @@ type asked struct {
 // Answers reports whether a host answers at one of its addresses a question that
 // is asked after the call, within Patience. It is unknown where none of the
 // addresses is on a network of this host whose NIC carries a signal, and where the
-// answer's hardware address cannot be compared with one that was known before. An
+// only answers are of addresses whose hardware address nobody knew before. An
 // answer of another one is not the host's: somebody took its address, or answers
 // for others.
 func Answers(ctx context.Context, addresses []netip.Addr) (state.Fact[bool], error) {
@@ -47,6 +47,7 @@ func Answers(ctx context.Context, addresses []netip.Addr) (state.Fact[bool], err
 	if len(list) == 0 {
 		return state.Fact[bool]{}, nil
 	}
+	someone := false // answered where no hardware address was known before
 	for end := time.Now().Add(Patience); time.Now().Before(end); {
 		if err := host.Sleep(ctx, look); err != nil {
 			return state.Fact[bool]{}, err
@@ -54,12 +55,17 @@ func Answers(ctx context.Context, addresses []netip.Addr) (state.Fact[bool], err
 		for _, a := range list {
 			found, err := a.answered(nl)
 			switch {
-			case err != nil || found && len(a.mac) == 0:
+			case err != nil:
 				return state.Fact[bool]{}, err
+			case found && len(a.mac) == 0:
+				someone = true // the host may still answer at another address
 			case found:
 				return state.Known(true), nil
 			}
 		}
+	}
+	if someone {
+		return state.Fact[bool]{}, nil
 	}
 	return state.Known(false), nil
 }

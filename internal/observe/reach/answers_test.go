@@ -50,6 +50,17 @@ func TestAHostIsHeardOnAnyNetworkThatItShares(t *testing.T) {
 	}
 }
 
+// TestAnAddressThatNobodyKnewHidesNoOther asks at two addresses of a host, of
+// which the first has no known hardware address.
+func TestAnAddressThatNobodyKnewHidesNoOther(t *testing.T) {
+	netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.1/24", "10.98.0.2/24"})
+	heard(t, state.Known(true), "10.98.0.2")
+	list := []netip.Addr{netip.MustParseAddr("10.98.0.1"), netip.MustParseAddr("10.98.0.2")}
+	if got, err := Answers(t.Context(), list); err != nil || got != state.Known(true) {
+		t.Errorf("heard at one of two addresses: %+v, %v", got, err)
+	}
+}
+
 func TestWhoSharesNoNetworkIsNotHeardNorSilent(t *testing.T) {
 	netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.1/24"})
 	heard(t, state.Fact[bool]{}, "192.0.2.1", "2001:db8::1")
