@@ -245,18 +245,30 @@ func (p *process) Stop(ctx context.Context) error {
 	if p.Foreign() {
 		return errors.New("kubelet runs etcd as a static pod until the hand-over; it cannot be stopped here")
 	}
-	return p.released(p.stop(ctx))
+	return p.released(ctx, p.stop(ctx))
 }
 
-func (p *process) Kill(ctx context.Context) error { return p.released(p.kill(ctx)) }
+func (p *process) Kill(ctx context.Context) error { return p.released(ctx, p.kill(ctx)) }
+
+// releaseTime is how long the kernel may take to close the files of a process that
+// has ended: its threads end one after the other.
+const releaseTime = 2 * time.Second
 
 // released returns the error of an end, or says that something still holds the
 // copy: a process that nobody found was not ended.
-func (p *process) released(err error) error {
+func (p *process) released(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
-	held, err := p.locked()
+	var held bool
+	for end := time.Now().Add(releaseTime); ; {
+		if held, err = p.locked(); err != nil || !held || time.Now().After(end) {
+			break
+		}
+		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
 	if err == nil && held {
 		err = errors.New("etcd was ended, and a process that is not known still holds its data; look with: fuser -v " +
 			filepath.Join(etcdpod.DataDir, "member/snap/db"))
