@@ -90,6 +90,7 @@ var layers = map[string]layer{
 	"cmd":                   binary,
 	"test":                  lab,
 	"hack/mutate":           lab,
+	"hack/payload":          lab,
 }
 
 // generators are programs of the generate step; they belong to no layer.

@@ -19,8 +19,9 @@ type Component struct {
 	Patches []Patch `json:",omitempty"`
 }
 
-// Patch takes out a mistake that no version of a component is without, from the
-// module of its Source. A build fails where it does not fit any more.
+// Patch takes out of the module of a component's Source a mistake that no
+// version is without, or what nobody can get and no release needs. A build fails
+// where it does not fit any more.
 type Patch struct {
 	// File is in that module, with slashes.
 	File string
@@ -81,23 +82,13 @@ func Components() []Component {
 			Name: "traefik", Version: TraefikVersion, Source: "github.com/traefik/traefik/v3", Dir: "payload/traefik",
 			Stamp:    []string{"github.com/traefik/traefik/v3/pkg/version.Version=" + strings.TrimPrefix(TraefikVersion, "v")},
 			Binaries: inFolder("github.com/traefik/traefik/v3/cmd", "traefik"),
-			Patches:  []Patch{lateWords},
+			Patches:  traefikPatches(),
 		},
 		{
 			Name: "holdfast", Version: Version, Source: OwnModule, Dir: ".",
 			Binaries: inFolder("./cmd", append(ownBinaries(), operatorBinary)...),
 		},
 	}
-}
-
-// lateWords: a connection on which nothing was said when Traefik closed its
-// ports, as clients that dial ahead have, is handed to nobody once something is
-// said on it, and its client waits to the end of the grace time, an hour
-// (docs/adr/0019). Closed instead, it tries another router.
-var lateWords = Patch{
-	File: "pkg/server/server_entrypoint_tcp.go",
-	Old:  "\th.connChan <- conn\n",
-	New:  "\tselect {\n\tcase h.connChan <- conn:\n\tcase <-h.closeChan:\n\t\t_ = conn.Close()\n\t}\n",
 }
 
 // operatorBinary is the folder of cmd/ that belongs in a cluster.

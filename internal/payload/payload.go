@@ -16,7 +16,7 @@ const (
 	CNIPluginsVersion = "v1.9.1"
 	FlannelVersion    = "v0.28.4"
 	CoreDNSVersion    = "v1.15.0"
-	TraefikVersion    = "v3.6.0"
+	TraefikVersion    = "v3.7.13"
 )
 
 // Registry is the first part of every image's name. It is no host: images

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,9 +69,9 @@ type listedPackage struct {
 	Module                                        *struct{ Main bool }
 }
 
-// sourceFiles lists the files of the module in dir that the component's
-// packages are compiled from, with go.mod and go.sum: everything else is
-// pinned by go.sum. Tests are not among them.
+// sourceFiles lists the files in dir that the component is compiled from, with
+// go.mod and go.sum: everything else is pinned by go.sum. Tests are not among
+// them.
 func sourceFiles(ctx context.Context, dir string, c payload.Component) ([]string, error) {
 	files := []string{filepath.Join(dir, "go.mod")}
 	if sum := filepath.Join(dir, "go.sum"); exists(sum) {
@@ -78,7 +79,7 @@ func sourceFiles(ctx context.Context, dir string, c payload.Component) ([]string
 	}
 	own := ownPackages(c)
 	if len(own) == 0 {
-		return files, nil
+		return allFiles(dir)
 	}
 	args := []string{
 		"list", "-deps", "-tags", strings.Join(c.Tags, ","),
@@ -105,6 +106,19 @@ func sourceFiles(ctx context.Context, dir string, c payload.Component) ([]string
 	}
 	slices.Sort(files)
 	return slices.Compact(files), nil
+}
+
+// allFiles are the files of a folder that has nothing but what is needed to
+// build somebody else's program: go.mod, go.sum, and modules that nobody has.
+func allFiles(dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
 }
 
 // ownPackages are those of the component whose code is in its own folder.

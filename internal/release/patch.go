@@ -3,8 +3,10 @@ package release
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,10 +44,7 @@ func patched(ctx context.Context, dir string, c payload.Component) (folder strin
 	if err != nil {
 		return "", err
 	}
-	cmd := host.Command("go", "mod", "edit", "-replace", c.Source+"=./"+patchedSource)
-	cmd.Env, cmd.Dir = goEnv, folder
-	_, err = host.Run(ctx, cmd)
-	return folder, err
+	return folder, goMod(ctx, folder, "edit", "-replace", c.Source+"=./"+patchedSource)
 }
 
 // apply changes the source that patches are for.
@@ -68,13 +67,90 @@ func apply(source string, c payload.Component) error {
 }
 
 // moduleDir is where go keeps the source of a component's programs. go gets it
-// first where it is not there yet.
+// first where it is not there yet. Its packages are not looked at: without the
+// patches the module may need what nobody has.
 func moduleDir(ctx context.Context, dir string, c payload.Component) (string, error) {
-	cmd := host.Command("go", "list", "-f", "{{.Module.Dir}}", c.Binaries[0].Package)
+	err := goMod(ctx, dir, "download", c.Source)
+	if err != nil {
+		return "", fmt.Errorf("find the source of %s: %w", c.Name, err)
+	}
+	cmd := host.Command("go", "list", "-m", "-f", "{{.Dir}}", c.Source)
 	cmd.Env, cmd.Dir = goEnv, dir
 	out, err := host.Run(ctx, cmd)
 	if err != nil {
 		return "", fmt.Errorf("find the source of %s: %w", c.Name, err)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// Tidy has go write go.mod and go.sum of a component anew, as they have to be
+// for its patched source: `go mod tidy` by itself would ask for all that the
+// patches take out.
+func Tidy(ctx context.Context, root string, c payload.Component) error {
+	dir := filepath.Join(root, filepath.FromSlash(c.Dir))
+	folder := dir
+	if len(c.Patches) > 0 {
+		var err error
+		if folder, err = patched(ctx, dir, c); err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(folder) }() // below the folder for temporary files
+	}
+	if err := goMod(ctx, folder, "tidy"); err != nil || folder == dir {
+		return err
+	}
+	before, err := replaced(ctx, dir, c.Source)
+	if err == nil {
+		err = goMod(ctx, folder, append([]string{"edit", "-dropreplace", c.Source}, before...)...)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(folder, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // nothing to download has no go.sum
+		}
+		if err != nil {
+			return err
+		}
+		if err := host.WriteFileAtomic(filepath.Join(dir, name), data, state.DefaultFileMode); err != nil {
+			return err
+		}
+	}
+	return goMod(ctx, dir, "download", c.Source) // whose hash a copy of it does not need
+}
+
+// replaced are the arguments of go mod edit that replace a module as it is in a
+// folder's go.mod.
+func replaced(ctx context.Context, dir, module string) ([]string, error) {
+	cmd := host.Command("go", "mod", "edit", "-json")
+	cmd.Env, cmd.Dir = goEnv, dir
+	out, err := host.Run(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	type version struct{ Path, Version string }
+	var mod struct{ Replace []struct{ Old, New version } }
+	if err := json.Unmarshal(out, &mod); err != nil {
+		return nil, err
+	}
+	at := func(v version) string { return strings.TrimSuffix(v.Path+"@"+v.Version, "@") }
+	var args []string
+	for _, r := range mod.Replace {
+		if r.Old.Path == module {
+			args = append(args, "-replace", at(r.Old)+"="+at(r.New))
+		}
+	}
+	return args, nil
+}
+
+// goMod runs a command of go mod.
+func goMod(ctx context.Context, dir string, args ...string) error {
+	cmd := host.Command("go", append([]string{"mod"}, args...)...)
+	cmd.Env, cmd.Dir = goEnv, dir
+	if _, err := host.Run(ctx, cmd); err != nil {
+		return fmt.Errorf("go mod %s: %w", args[0], err)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -62,6 +63,47 @@ func TestAPatchThatDoesNotFitEndsTheBuild(t *testing.T) {
 		_, err := Build(t.Context(), patchedOptions(t, p))
 		if err == nil || !strings.Contains(err.Error(), p.File) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A patch may take out of a module what nobody can get. What go writes by
+// itself would ask for it.
+func TestTidyAsksForNothingThatAPatchTakesOut(t *testing.T) {
+	opts := patchedOptions(t, payload.Patch{File: "cmd/gammad/main.go", Old: "import _ \"example.test/nobodys\"\n"})
+	gamma := opts.Components[len(opts.Components)-1]
+	upstream := filepath.Join(opts.Root, "gamma", "upstream")
+	write(t, filepath.Join(upstream, "go.mod"), "module example.test/gamma\n\ngo 1.26.0\n\nrequire example.test/used v1.0.0\n")
+	write(t, filepath.Join(upstream, "cmd", "gammad", "main.go"),
+		"package main\n\nimport _ \"example.test/nobodys\"\nimport \"example.test/used\"\n\nfunc main() { println(used.Word) }\n")
+	write(t, filepath.Join(opts.Root, "gamma", "used", "go.mod"), "module example.test/used\n\ngo 1.26.0\n")
+	write(t, filepath.Join(opts.Root, "gamma", "used", "used.go"), "package used\n\nconst Word = \"first\"\n")
+	mod := filepath.Join(opts.Root, "gamma", "go.mod")
+	text, err := os.ReadFile(mod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, mod, string(text)+"\nreplace example.test/used v1.0.0 => ./used\n")
+	if err := Tidy(t.Context(), opts.Root, gamma); err != nil {
+		t.Fatal(err)
+	}
+	text, err = os.ReadFile(mod)
+	if err != nil || !strings.Contains(string(text), "example.test/used v1.0.0 // indirect") || strings.Contains(string(text), patchedSource) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	first, err := Programs(t.Context(), opts, gamma)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What lies beside go.mod is compiled too, and none of it is in go.sum.
+	write(t, filepath.Join(opts.Root, "gamma", "used", "used.go"), "package used\n\nconst Word = \"second\"\n")
+	second, err := Programs(t.Context(), opts, gamma)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{first["gammad"]: "first\n", second["gammad"]: "second\n"} {
+		if out, err := exec.CommandContext(t.Context(), path).CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("it says %q, want %q: %v", out, want, err)
 		}
 	}
 }

@@ -43,7 +43,9 @@ type Reconciler struct {
 
 	// gateways is true where the cluster knows the Gateway API.
 	gateways bool
-	monitors monitors
+	// noGateways says why not, empty where it does.
+	noGateways string
+	monitors   monitors
 	// warned are the warnings that were given, each once.
 	warned map[string]bool
 }
@@ -153,19 +155,26 @@ func (r *Reconciler) remove(ctx context.Context, g *gathered) (time.Duration, er
 	return d.Again, nil
 }
 
-// warn tells what in the cluster's own words cannot be, each once.
+// warn tells what in the cluster's own words cannot be, and what it lacks.
 func (r *Reconciler) warn(ctx context.Context, g *gathered) {
 	for _, text := range decide.DefaultPlacement(g.cluster).Warnings {
-		if r.warned[text] {
-			continue
-		}
-		if r.warned == nil {
-			r.warned = map[string]bool{}
-		}
-		r.warned[text] = true
-		log.FromContext(ctx).Info("warning: " + text)
-		r.event(g.controller, corev1.EventTypeWarning, "Topology", text)
+		r.warnOnce(ctx, g, "Topology", text)
 	}
+	if r.noGateways != "" {
+		r.warnOnce(ctx, g, "Gateways", r.noGateways)
+	}
+}
+
+func (r *Reconciler) warnOnce(ctx context.Context, g *gathered, reason, text string) {
+	if r.warned[text] {
+		return
+	}
+	if r.warned == nil {
+		r.warned = map[string]bool{}
+	}
+	r.warned[text] = true
+	log.FromContext(ctx).Info("warning: " + text)
+	r.event(g.controller, corev1.EventTypeWarning, reason, text)
 }
 
 // maxEvent is what an event holds, with room for what is added.

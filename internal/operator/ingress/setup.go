@@ -3,6 +3,7 @@ package ingress
 import (
 	"context"
 	"slices"
+	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
@@ -44,7 +45,8 @@ const (
 // SetUp has the manager call the reconciler whenever something changes that a
 // decision looks at.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
-	r.gateways = knowsGateways(mgr)
+	lacks := lackingForGateways(mgr)
+	r.gateways = len(lacks) == 0
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	theirs := handler.EnqueueRequestsFromMapFunc(owner)
 	b := ctrl.NewControllerManagedBy(mgr).Named("ingress").
@@ -67,15 +69,22 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		class.SetGroupVersionKind(render.GatewayClassKind)
 		b = b.Watches(class, theirs)
 	} else {
-		mgr.GetLogger().Info("the kinds of the Gateway API are not installed: routers serve Ingresses only")
+		r.noGateways = "routers serve Ingresses and no Gateways, since the cluster has no " + strings.Join(lacks, ", ") +
+			": install the definitions of the Gateway API, standard channel, and restart the operator"
 	}
 	return b.Complete(r)
 }
 
-func knowsGateways(mgr ctrl.Manager) bool {
-	kind := render.GatewayClassKind
-	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	return err == nil
+// lackingForGateways are the kinds without which routers would wait for ever
+// before they follow a Gateway.
+func lackingForGateways(mgr ctrl.Manager) []string {
+	var out []string
+	for _, kind := range render.GatewayKinds() {
+		if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+			out = append(out, kind.Kind+" "+kind.Version)
+		}
+	}
+	return out
 }
 
 // in keeps to some namespaces: other controllers have the cache hold more.

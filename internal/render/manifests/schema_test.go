@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/render/router"
 )
 
 // kindSchema checks objects as the API server does.
@@ -120,6 +122,30 @@ func TestTheSchemaCheckNoticesWhatTheAPIWouldRefuse(t *testing.T) {
 		}
 		if !slices.Contains(got, tt.want) {
 			t.Errorf("%s: got %q, want %q among them", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Routers follow no Gateway at all where a kind that they wait for is missing.
+func TestEveryKindThatRoutersWaitForIsDefined(t *testing.T) {
+	for _, kind := range router.GatewayKinds() {
+		served := false
+		for _, name := range kindFiles() {
+			data, err := definitions.ReadFile("crds/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			if err := yaml.Unmarshal(data, definition); err != nil {
+				t.Fatal(err)
+			}
+			served = served || definition.Spec.Group == kind.Group && definition.Spec.Names.Kind == kind.Kind &&
+				slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+					return v.Name == kind.Version && v.Served
+				})
+		}
+		if !served {
+			t.Errorf("%s is defined nowhere", kind)
 		}
 	}
 }

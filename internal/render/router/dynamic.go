@@ -57,6 +57,10 @@ const (
 // gives the lowest number of 32 bits.
 const lastPriority int64 = math.MinInt32 - 1
 
+// firstPriority is the highest that Traefik takes: whoever asks how a router is
+// must be answered by it, whatever else leads to the port for statistics.
+const firstPriority int64 = math.MaxInt64 - 1000
+
 // everything is a rule that every request follows. It names a host because
 // Traefik warns of a rule with TLS and without one, at every change.
 const everything = "PathPrefix(`/`) || Host(`nobody.invalid`)"
@@ -74,7 +78,10 @@ const retryAfter = "1"
 // is such a host: 404 would be for good, and is what caches keep.
 func routes(r *ingress.Router) map[string]route {
 	stats := func(path, service string, middlewares ...string) route {
-		return route{EntryPoints: []string{ingress.MetricsPort}, Rule: fmt.Sprintf("Path(`%s`)", path), Service: service, Middlewares: middlewares}
+		return route{
+			EntryPoints: []string{ingress.MetricsPort}, Rule: fmt.Sprintf("Path(`%s`)", path), Service: service, Middlewares: middlewares,
+			Priority: firstPriority,
+		}
 	}
 	out := map[string]route{
 		"holdfast-alive":   stats(alivePath, "api@internal", named, alive),
@@ -153,7 +160,7 @@ func (Traefik) Rules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingressclasses", "ingresses"}, Verbs: read},
 		{
 			APIGroups: []string{gateway},
-			Resources: []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants"},
+			Resources: []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants", "tlsroutes"},
 			Verbs:     read,
 		},
 		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses/status"}, Verbs: write},
@@ -161,6 +168,7 @@ func (Traefik) Rules() []rbacv1.PolicyRule {
 			APIGroups: []string{gateway},
 			Resources: []string{
 				"backendtlspolicies/status", "gatewayclasses/status", "gateways/status", "grpcroutes/status", "httproutes/status",
+				"tlsroutes/status",
 			},
 			Verbs: write,
 		},

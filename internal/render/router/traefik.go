@@ -88,6 +88,8 @@ func entryPoint(r *ingress.Router, name string, number int32, extra ...string) [
 	if name != ingress.MetricsPort {
 		settings = append(settings, web(r)...)
 	}
+	// Said, so that it does not warn: a header's name is its sender's business.
+	settings = append(settings, "http.aliasheadersstrategy=keep")
 	var out []string
 	for _, s := range append(settings, extra...) {
 		out = append(out, prefix+s)
@@ -127,16 +129,21 @@ func served(r *ingress.Router) []string {
 	return append([]string{ingress.OperandNamespace}, r.Namespaces...)
 }
 
+// onlyOwn keeps what is the routers' own, their API among it, from everybody
+// whose objects are not in their namespace: by a name with an @ a Service, an
+// Ingress or a route of any namespace would lead there.
+const onlyOwn = ".crossprovidernamespaces=" + ingress.OperandNamespace
+
 // providers read the cluster. Gateways are found by their class, and classes
 // by their owner.
 func providers(r *ingress.Router) []string {
 	const ingresses, gateways = "--providers.kubernetesingress", "--providers.kubernetesgateway"
 	out := []string{
 		ingresses + "=true", ingresses + ".ingressclass=" + ingress.ClassName(r.Name), ingresses + ".allowemptyservices=true",
-		ingresses + ".strictprefixmatching=true",
+		ingresses + ".strictprefixmatching=true", ingresses + onlyOwn,
 	}
 	if r.Gateways {
-		out = append(out, gateways+"=true", gateways+".labelselector="+ingress.LabelOwner+"="+r.Name)
+		out = append(out, gateways+"=true", gateways+".labelselector="+ingress.LabelOwner+"="+r.Name, gateways+onlyOwn)
 	}
 	out = append(out, addresses(r, ingresses, gateways)...)
 	if r.RouteSelector != nil {
