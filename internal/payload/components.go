@@ -81,7 +81,7 @@ func Components() []Component {
 			Name: "traefik", Version: TraefikVersion, Source: "github.com/traefik/traefik/v3", Dir: "payload/traefik",
 			Stamp:    []string{"github.com/traefik/traefik/v3/pkg/version.Version=" + strings.TrimPrefix(TraefikVersion, "v")},
 			Binaries: inFolder("github.com/traefik/traefik/v3/cmd", "traefik"),
-			Patches:  []Patch{lateWords},
+			Patches:  append([]Patch{lateWords}, certificatesOnly()...),
 		},
 		{
 			Name: "holdfast", Version: Version, Source: OwnModule, Dir: ".",

@@ -55,7 +55,7 @@ type Objects struct {
 }
 
 // GatewayClassKind is the kind of GatewayClass.
-var GatewayClassKind = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "GatewayClass"}
+var GatewayClassKind = schema.GroupVersionKind{Group: ingress.GatewayGroup, Version: "v1", Kind: "GatewayClass"}
 
 // Render renders everything for one IngressController.
 func Render(r *ingress.Router, plane DataPlane) Objects {
