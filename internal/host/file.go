@@ -27,7 +27,19 @@ func WriteFileAtomic(path string, data []byte, mode fs.FileMode) error {
 // beside it, which is synced and renamed over path, and the directory is
 // synced. If fill fails the old file stays. Parent directories are created
 // with mode 0755.
-func WriteAtomic(path string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
+func WriteAtomic(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	return writeAtomic(path, mode, os.Geteuid(), fill)
+}
+
+// WriteFileFor writes a file like WriteFileAtomic that is another user's.
+func WriteFileFor(path string, data []byte, mode fs.FileMode, owner int) error {
+	return writeAtomic(path, mode, owner, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+func writeAtomic(path string, mode fs.FileMode, owner int, fill func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -41,7 +53,7 @@ func WriteAtomic(path string, mode fs.FileMode, fill func(io.Writer) error) (err
 			err = errors.Join(err, os.Remove(tmp.Name()))
 		}
 	}()
-	if err := complete(tmp, mode, fill); err != nil {
+	if err := complete(tmp, mode, owner, fill); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), tmp.Close())
 	}
 	if err := tmp.Close(); err != nil {
@@ -53,9 +65,14 @@ func WriteAtomic(path string, mode fs.FileMode, fill func(io.Writer) error) (err
 	return SyncDir(dir)
 }
 
-func complete(f *os.File, mode fs.FileMode, fill func(io.Writer) error) error {
+func complete(f *os.File, mode fs.FileMode, owner int, fill func(io.Writer) error) error {
 	if err := f.Chmod(mode); err != nil {
 		return err
+	}
+	if owner != os.Geteuid() {
+		if err := f.Chown(owner, owner); err != nil {
+			return err
+		}
 	}
 	if err := fill(f); err != nil {
 		return err

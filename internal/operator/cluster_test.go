@@ -48,12 +48,14 @@ type cluster struct {
 	// ran are the steps that ended, as "STEP NODE", in their order.
 	ran  []string
 	etcd map[string]handover.Member
+	// inputs are what the steps were told last, by node.
+	inputs map[string]string
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	api := apitest.Need(t, server)
-	c := &cluster{t: t, api: api, etcd: map[string]handover.Member{}}
+	c := &cluster{t: t, api: api, etcd: map[string]handover.Member{}, inputs: map[string]string{}}
 	c.outcome = func(string, string, int) (string, bool, bool) { return "", false, true }
 	parsed, err := config.Parse([]byte(sitetest.TwoDual))
 	if err != nil {
@@ -157,6 +159,10 @@ func (c *cluster) end(ctx context.Context, p *corev1.Pod) {
 		return
 	}
 	step := p.Labels[render.LabelStep]
+	var input corev1.Secret
+	if c.admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: render.InputSecret(p.Spec.NodeName)}, &input) != nil {
+		return // its volume cannot be mounted
+	}
 	attempt := 1
 	var job batchv1.Job
 	if c.admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Labels[batchv1.JobNameLabel]}, &job) == nil {
@@ -177,6 +183,7 @@ func (c *cluster) end(ctx context.Context, p *corev1.Pod) {
 	if c.admin.Status().Update(ctx, p) == nil {
 		c.mu.Lock()
 		c.ran = append(c.ran, step+" "+p.Spec.NodeName)
+		c.inputs[p.Spec.NodeName] = string(input.Data[render.InputKey])
 		c.mu.Unlock()
 	}
 }

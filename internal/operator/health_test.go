@@ -35,8 +35,9 @@ func (c *cluster) judge() (stop func()) {
 	return c.run(manager)
 }
 
-// saw writes the status of a recorded state, as a host does.
-func (c *cluster) saw(name string, at time.Time) {
+// saw writes the status of a recorded state, as a host does; with addresses
+// those take the place of the recorded ones.
+func (c *cluster) saw(name string, at time.Time, addresses ...string) {
 	c.t.Helper()
 	dir := filepath.Join("../../test/corpus/pacemaker/cases", name, "cp-1")
 	text, err := os.ReadFile(filepath.Join(dir, "crm_mon.xml"))
@@ -47,6 +48,9 @@ func (c *cluster) saw(name string, at time.Time) {
 	must(c.t, err)
 	conf, err := pacemakerstatus.ParseCorosync(text)
 	must(c.t, err)
+	for i, a := range addresses {
+		conf.Nodes[i].Addresses = []string{a}
+	}
 	s := pacemakerstatus.Status(pacemakerstatus.Input{Host: "cp-1", Cluster: state.Known(parsed), Corosync: state.Known(conf)})
 	o := &etcdv1.PacemakerCluster{}
 	must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Name: "cluster"}, o))

@@ -23,16 +23,24 @@ import (
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/operator/certificates"
 	"github.com/holdfast/holdfast/internal/operator/ingress"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// addIngress has the manager keep the routers of IngressControllers.
+// addIngress has the manager keep the routers of IngressControllers, and what
+// they read of Secrets.
 func addIngress(manager ctrl.Manager) error {
+	copies := &certificates.Reconciler{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name),
+	}
+	if err := copies.SetUp(manager); err != nil {
+		return fmt.Errorf("set the controller of certificates up: %w", err)
+	}
 	controller := &ingress.Reconciler{
 		Client: manager.GetClient(), Plane: router.Traefik{}, Events: manager.GetEventRecorder(render.Name),
-		Now: time.Now, Random: rand.Reader,
+		Now: time.Now, Random: rand.Reader, Copied: copies.Copied,
 	}
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set the controller of ingress up: %w", err)
@@ -43,10 +51,11 @@ func addIngress(manager ctrl.Manager) error {
 // held says of which namespaces the manager holds which kinds: of the cluster
 // it sees what it may see, and keeps no more in memory.
 func held(twoNode bool) map[client.Object]cache.ByObject {
-	secrets, configMaps := ingress.SecretNamespaces, ingress.ConfigMapNamespaces
+	secrets := append(slices.Clone(ingress.SecretNamespaces), decide.CertificatesNamespace)
+	configMaps := append(slices.Clone(ingress.ConfigMapNamespaces), decide.CertificatesNamespace)
 	out := map[client.Object]cache.ByObject{}
 	if twoNode {
-		secrets, configMaps = append(slices.Clone(secrets), render.Namespace), append(slices.Clone(configMaps), render.Namespace)
+		secrets, configMaps = append(secrets, render.Namespace), append(configMaps, render.Namespace)
 		out[&batchv1.Job{}] = in(render.Namespace)
 	}
 	held := in(secrets...)

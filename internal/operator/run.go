@@ -1,9 +1,11 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -66,7 +68,7 @@ cluster one works; the others wait until its lease ends.`,
 	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "access to the cluster; empty for that of the pod this runs in")
 	cmd.Flags().StringVar(&o.health, "health-address", fmt.Sprintf("127.0.0.1:%d", render.HealthPort), "where to answer /healthz and /readyz")
 	cmd.Flags().StringVar(&o.metrics, "metrics-address", fmt.Sprintf("127.0.0.1:%d", render.MetricsPort), "where to answer /metrics; 0 for nowhere")
-	cmd.Flags().StringVar(&o.etcdPKI, "etcd-pki", render.EtcdFolder, "folder with ca.crt and healthcheck-client.{crt,key} of etcd")
+	cmd.Flags().StringVar(&o.etcdPKI, "etcd-pki", "", "folder with ca.crt, and "+render.EtcdPair+" or healthcheck-client.{crt,key}, for etcd (default "+render.EtcdFolder+")")
 	return cmd
 }
 
@@ -97,13 +99,28 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 }
 
 func (o options) addTwoNode(manager ctrl.Manager) error {
-	members := &twonode.Members{Members: etcd.Members{Identity: etcd.Identity{
-		CA:   filepath.Join(o.etcdPKI, "ca.crt"),
-		Cert: filepath.Join(o.etcdPKI, "healthcheck-client.crt"),
-		Key:  filepath.Join(o.etcdPKI, "healthcheck-client.key"),
-	}}}
+	members := &twonode.Members{Members: etcd.Members{Identity: identity(o.etcdPKI, render.EtcdFolder, render.FormerEtcdFolder)}}
 	return addTwoNode(manager, members.Ask, members.Identity.CA)
 }
+
+// identity is what etcd is asked with: the operator's own pair. The pod of an
+// earlier release has kubeadm's folder and no other, until its Deployment is
+// that of this one.
+func identity(given, own, former string) etcd.Identity {
+	folder := cmp.Or(given, own)
+	if _, err := os.Stat(own); given == "" && errors.Is(err, fs.ErrNotExist) {
+		folder = former
+	}
+	pair := filepath.Join(folder, render.EtcdPair)
+	out := etcd.Identity{CA: filepath.Join(folder, render.EtcdAuthorities), Cert: pair, Key: pair}
+	if _, err := os.Stat(filepath.Join(folder, formerClient+".crt")); err == nil {
+		out.Cert, out.Key = filepath.Join(folder, formerClient+".crt"), filepath.Join(folder, formerClient+".key")
+	}
+	return out
+}
+
+// formerClient is kubeadm's client of etcd.
+const formerClient = "healthcheck-client"
 
 // asker asks etcd how its members are.
 type asker func(context.Context, []twonode.Host) map[string]handover.Member

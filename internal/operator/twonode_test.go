@@ -2,11 +2,15 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	etcdv1 "github.com/openshift/api/etcd/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -80,8 +84,10 @@ func TestTwoHostsAreSetUpStepByStep(t *testing.T) {
 		c.eventually(kind, "True")
 	}
 
+	c.noInputIsLeft()
 	c.theHandOverIsOneWay()
 	c.theManifestsArePublished()
+	c.anotherAddressIsRefused()
 	c.changesAreCarriedOut()
 }
 
@@ -133,6 +139,61 @@ func (c *cluster) theManifestsArePublished() {
 	}
 }
 
+// noInputIsLeft looks for what the Jobs were told, once none of them runs: the
+// kubelet of a node may read what a Job there was given, also of one that ended.
+func (c *cluster) noInputIsLeft() {
+	c.t.Helper()
+	var left []string
+	c.until(func() bool {
+		var secrets corev1.SecretList
+		must(c.t, c.admin.List(c.t.Context(), &secrets, client.InNamespace(render.Namespace)))
+		left = nil
+		for _, s := range secrets.Items {
+			if strings.HasPrefix(s.Name, render.InputSecret("")) {
+				left = append(left, s.Name)
+			}
+		}
+		return len(left) == 0
+	}, func() string { return fmt.Sprintf("%v are left", left) })
+}
+
+// anotherAddressIsRefused writes another address into the status of a node, as
+// whoever may do that of any node could.
+func (c *cluster) anotherAddressIsRefused() {
+	c.t.Helper()
+	c.t.Log("an address that a node says after the hand-over changes nothing and is told")
+	status := func(address string) {
+		n := &corev1.Node{}
+		must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Name: "cp-1"}, n))
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+		must(c.t, c.admin.Status().Update(c.t.Context(), n))
+	}
+	const refused = "True AddressChanged node cp-1 says that its address is 10.9.9.9, and Corosync and etcd know its host by 10.98.0.11"
+	status("10.9.9.9")
+	c.eventually(handover.SetupDegraded, refused)
+	before := c.job("two-node-auth-cp-1")
+	c.t.Log("the hosts' own word is enough")
+	c.until(func() bool {
+		return c.admin.Get(c.t.Context(), client.ObjectKey{Name: "cluster"}, &etcdv1.PacemakerCluster{}) == nil
+	}, func() string { return "there is no PacemakerCluster" })
+	c.saw("healthy", time.Now(), "10.98.0.11", "10.98.0.12")
+	must(c.t, c.admin.Delete(c.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: render.Namespace, Name: "external-etcd-pod"}}))
+	c.until(func() bool {
+		return c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: "external-etcd-pod"}, &corev1.ConfigMap{}) == nil
+	}, func() string { return "etcd's manifests are not published again" })
+	c.theManifestsArePublished()
+	c.eventually(handover.SetupProgressing, "False AsExpected")
+	c.eventually(handover.SetupDegraded, refused)
+	if got := c.past(); got != "" || c.job("two-node-auth-cp-1").UID != before.UID {
+		c.t.Errorf("Jobs were made for it: %s", got)
+	}
+	status("10.98.0.11")
+	c.eventually(handover.SetupDegraded, "False")
+	if got := c.past(); got != "" {
+		c.t.Errorf("Jobs were made with the address back: %s", got)
+	}
+}
+
 func (c *cluster) changesAreCarriedOut() {
 	c.t.Helper()
 	c.t.Log("a new password goes to both hosts, and nothing else is done")
@@ -141,11 +202,12 @@ func (c *cluster) changesAreCarriedOut() {
 	secret.Data["password"] = []byte("hush-3")
 	must(c.t, c.admin.Update(c.t.Context(), secret))
 	c.afterwards("fencing fencing")
-	input := &corev1.Secret{}
-	must(c.t, c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.InputSecret("cp-2")}, input))
-	if !strings.Contains(string(input.Data[render.InputKey]), "hush-3") {
+	c.mu.Lock()
+	if !strings.Contains(c.inputs["cp-2"], "hush-3") {
 		c.t.Error("the peer was not given the new password")
 	}
+	c.mu.Unlock()
+	c.noInputIsLeft()
 
 	c.t.Log("a host that is down changes nothing and fails nothing")
 	c.setReady("cp-2", corev1.ConditionUnknown)

@@ -1,9 +1,11 @@
 package payload
 
+import "slices"
+
 // traefikPatches are what differs from Traefik: a mistake, and what a release cannot
 // have.
 func traefikPatches() []Patch {
-	return append([]Patch{lateWords}, withoutDNSChallenges()...)
+	return slices.Concat([]Patch{lateWords}, withoutDNSChallenges(), certificatesOnly())
 }
 
 // lateWords: a connection on which nothing was said when Traefik closed its

@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast/holdfast/internal/agent/operatorkey"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/payload"
@@ -205,5 +206,9 @@ func (r *run) writeCertificates(context.Context) error {
 		{Path: dir + "sa.pub", Data: []byte(id.ServiceSigner.Cert)},
 		{Path: dir + "sa.key", Data: []byte(id.ServiceSigner.Key), Mode: state.SecretFileMode},
 	})
+	if err != nil {
+		return err
+	}
+	_, err = operatorkey.New(r.Now).Keep() // before the operator can run here
 	return err
 }

@@ -129,6 +129,9 @@ func degraded(s Snapshot, look outlook) Condition {
 	case len(s.Nodes) == twoNodes && len(s.Missing) > 0:
 		return Condition{Type: SetupDegraded, Status: true, Reason: "Missing", Message: strings.Join(s.Missing, "; ")}
 	}
+	if len(s.Moved) > 0 {
+		return Condition{Type: SetupDegraded, Status: true, Reason: "AddressChanged", Message: strings.Join(s.Moved, "\n")}
+	}
 	return Condition{Type: SetupDegraded, Reason: AsExpected, Message: "no step fails"}
 }
 

@@ -78,8 +78,11 @@ type Snapshot struct {
 	// Missing says what a person has to provide before Jobs can be made, Awaited
 	// what comes by itself.
 	Missing, Awaited []string
-	Digests          Digests
-	Jobs             []Job
+	// Moved says of which hosts nodes say another address than they were set up
+	// with.
+	Moved   []string
+	Digests Digests
+	Jobs    []Job
 	// Begun is true once etcd's object says that etcd is run from outside;
 	// HandedOver once both hosts were handed over. Neither is ever taken back.
 	Begun, HandedOver bool

@@ -110,6 +110,7 @@ func (s *site) versions() string {
 func TestWhatTheInstallationAppliedIsWhatTheOperatorKeeps(t *testing.T) {
 	k := newKeeper(t)
 	k.guard()
+	k.guardNetwork()
 	before := k.versions()
 	if _, said := k.look(); said != "" || k.versions() != before || before == "" {
 		t.Errorf("the operator wrote again what it found:\n%s\n%s\n%s", said, before, k.versions())
@@ -120,7 +121,7 @@ func TestADeletedGuardIsBackAtOnce(t *testing.T) {
 	k := newKeeper(t)
 	stop := k.manage()
 	defer stop()
-	want := len(render.All(nil))
+	want := len(render.All(nil)) + len(render.Always())
 	whole := func() bool { p, b := k.ours(); return len(p) == want && len(b) == want }
 	k.until(whole, func() string { return "the guards were not installed" })
 	for _, what := range []client.Object{&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicy{}} {
@@ -260,7 +261,7 @@ func TestALiftedGuardWarnsUntilItsTime(t *testing.T) {
 	}
 }
 
-func TestAnotherTopologyHasNoGuards(t *testing.T) {
+func TestAnotherTopologyHasTheGuardsOfEveryCluster(t *testing.T) {
 	k := newKeeper(t)
 	foreign := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "somebodys"}}
 	foreign.Spec = render.All(nil)[0].Policy.Spec
@@ -270,8 +271,14 @@ func TestAnotherTopologyHasNoGuards(t *testing.T) {
 	})
 	k.guard()
 	k.look()
-	if p, b := k.ours(); len(p)+len(b) > 0 {
+	p, b := k.ours()
+	if len(p) != len(render.Always()) || len(b) != len(p) {
 		t.Errorf("%d policies and %d bindings are left", len(p), len(b))
+	}
+	for _, g := range render.Always() {
+		if _, there := k.texts()["policy "+g.Name()]; !there {
+			t.Errorf("%s is not there", g.Name())
+		}
 	}
 	var all admissionv1.ValidatingAdmissionPolicyList
 	must(t, k.admin.List(t.Context(), &all))

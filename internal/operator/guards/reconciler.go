@@ -1,9 +1,10 @@
 // Package guards is the operator's controller of what keeps a cluster of two
-// control planes from being taken apart: admission policies, which hold without
-// it. It brings back what somebody deleted or weakened, follows the names of
-// the control planes, lifts a guard for as long as a person asks for, and takes
-// all away where the cluster is another one. What they refuse renders package
-// render/guards.
+// control planes from being taken apart, and the accounts on workers to their
+// own hosts: admission policies, which hold without it. It brings back what
+// somebody deleted or weakened, follows the names of the control planes, lifts
+// a guard for as long as a person asks for, and takes those of two control
+// planes away where the cluster is another one. Package render/guards renders
+// what they refuse.
 package guards
 
 import (
@@ -80,25 +81,33 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	topology := infra.Status.ControlPlaneTopology
-	if topology == configv1.DualReplicaTopologyMode {
-		return r.keepAll(ctx, have)
-	}
-	if topology == "" {
-		return resync, nil // not known is no reason to take any away
-	}
-	return resync, r.removeAll(ctx, have)
-}
-
-// keepAll makes what there is what it should be, and returns when to look
-// again.
-func (r *Reconciler) keepAll(ctx context.Context, have present) (time.Duration, error) {
-	hosts, err := r.controlPlanes(ctx)
+	always, err := r.keepAll(ctx, have, render.Always(), false)
 	if err != nil {
 		return 0, err
 	}
+	switch infra.Status.ControlPlaneTopology {
+	case "":
+		return always, nil // not known is no reason to take any away
+	case configv1.DualReplicaTopologyMode:
+		hosts, err := r.controlPlanes(ctx)
+		if err != nil {
+			return 0, err
+		}
+		// Of fewer hosts the names of the others are missing, not gone.
+		again, err := r.keepAll(ctx, have, render.All(hosts), len(hosts) < wanted)
+		if err != nil {
+			return 0, err
+		}
+		always = min(always, again)
+	}
+	return always, r.removeAll(ctx, have) // those of another release or topology
+}
+
+// keepAll makes what there is of some guards what it should be, takes them from
+// what there is, and returns when to look again.
+func (r *Reconciler) keepAll(ctx context.Context, have present, guards []render.Guard, onlyMissing bool) (time.Duration, error) {
 	again, now := resync, r.Now()
-	for _, g := range render.All(hosts) {
+	for _, g := range guards {
 		lift := render.Lift{}
 		if live := have.policies[g.Name()]; live != nil {
 			lift = render.Lifted(live.Annotations, now)
@@ -107,15 +116,14 @@ func (r *Reconciler) keepAll(ctx context.Context, have present) (time.Duration, 
 			g = g.Warning()
 			again = min(again, lift.Until.Sub(now))
 		}
-		// Of fewer hosts the names of the others are missing, not gone.
-		keep := keeping{onlyMissing: len(hosts) < wanted, lift: lift, now: now}
+		keep := keeping{onlyMissing: onlyMissing, lift: lift, now: now}
 		if err := r.keep(ctx, have, g, keep); err != nil {
 			return 0, fmt.Errorf("keep the guard %s: %w", g.Name(), err)
 		}
 		delete(have.policies, g.Name())
 		delete(have.bindings, g.Name())
 	}
-	return again, r.removeAll(ctx, have) // those of another release
+	return again, nil
 }
 
 func (r *Reconciler) removeAll(ctx context.Context, have present) error {

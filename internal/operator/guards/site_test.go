@@ -115,6 +115,15 @@ func (s *site) guard() {
 	}
 }
 
+// guardNetwork applies the guard that comes with the pod network.
+func (s *site) guardNetwork() {
+	s.t.Helper()
+	g := render.PodNetwork()
+	for _, o := range []client.Object{g.Policy, g.Binding} {
+		must(s.t, s.admin.Patch(s.t.Context(), o, client.Apply, client.FieldOwner("holdfast-install"), client.ForceOwnership)) //nolint:staticcheck // as kubectl does
+	}
+}
+
 // parse reads one object.
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()

@@ -40,6 +40,9 @@ type Reconciler struct {
 	Now    func() time.Time
 	// Random makes keys.
 	Random io.Reader
+	// Copied reports whether routers would find copies of all that Ingresses and
+	// Gateways name: none is made before that.
+	Copied func() bool
 
 	// gateways is true where the cluster knows the Gateway API.
 	gateways bool
@@ -99,13 +102,24 @@ func (r *Reconciler) keep(ctx context.Context, g *gathered) (time.Duration, erro
 		wrote = r.keepCertificates(ctx, g, work) // routers serve on while a later spec is refused
 	}
 	if d.Router != nil {
-		wrote = errors.Join(wrote, r.write(ctx, g, render.Render(d.Router, r.Plane)), r.publishCertificate(ctx, g))
+		want := render.Render(d.Router, r.Plane)
+		if r.waitsForCopies(g) {
+			want.Deployment, d.Again = nil, lookAnew
+		}
+		wrote = errors.Join(wrote, r.write(ctx, g, want), r.publishCertificate(ctx, g))
 	}
 	// What could not be written does not keep the status from being true.
 	if err := errors.Join(wrote, r.setStatus(ctx, g.controller, d.Status)); err != nil {
 		return 0, err
 	}
 	return sooner(sooner(d.Again, work.Again), g.lookAtMonitor()), nil
+}
+
+// waitsForCopies reports whether routers would begin to read copies before all
+// of those are there, and serve the default certificate in place of others.
+func (r *Reconciler) waitsForCopies(g *gathered) bool {
+	read := g.deployment != nil && render.ReadsCopies(&g.deployment.Spec.Template.Spec)
+	return !read && !r.Copied()
 }
 
 func sooner(a, b time.Duration) time.Duration {

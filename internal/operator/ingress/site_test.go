@@ -97,6 +97,7 @@ func (c *cluster) start() {
 	c.must(err)
 	c.r = &Reconciler{
 		Client: direct, Plane: render.Traefik{}, Now: func() time.Time { return c.now }, Random: rand.Reader, gateways: true,
+		Copied: func() bool { return true },
 	}
 }
 

@@ -116,8 +116,13 @@ func (r *router) start() {
 	if r.endpoint == "" {
 		r.endpoint = r.c.api.Config.Host
 	}
+	container := r.c.deployment(r.name).Spec.Template.Spec.Containers[0]
 	if r.args == nil {
-		r.args = r.c.deployment(r.name).Spec.Template.Spec.Containers[0].Args
+		r.args = container.Args
+	}
+	var env []string
+	for _, v := range container.Env {
+		env = append(env, v.Name+"="+v.Value)
 	}
 	var args []string
 	for _, a := range r.args {
@@ -132,7 +137,7 @@ func (r *router) start() {
 	r.stop, r.ended = stop, make(chan error, 1)
 	program := findTraefik(r.t)
 	go func() {
-		_, err := host.Run(ctx, host.Cmd{Name: program, Args: args, Stdout: r, Stderr: r, Grace: 30 * time.Second})
+		_, err := host.Run(ctx, host.Cmd{Name: program, Args: args, Env: env, Stdout: r, Stderr: r, Grace: 30 * time.Second})
 		r.ended <- err
 	}()
 	r.t.Cleanup(func() {

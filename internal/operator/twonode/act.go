@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	operatorv1 "github.com/openshift/api/operator/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -33,7 +34,7 @@ func (r *Reconciler) act(ctx context.Context, g *gathered, d handover.Decision) 
 		return err
 	}
 	if g.material == nil {
-		return nil
+		return r.dropInputs(ctx)
 	}
 	if err := r.publishPods(ctx, g.material); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (r *Reconciler) act(ctx context.Context, g *gathered, d handover.Decision) 
 			return err
 		}
 	}
-	return nil
+	return r.dropInputs(ctx)
 }
 
 // publishPods shows etcd's manifests in the cluster.
@@ -145,6 +146,45 @@ func (r *Reconciler) createJob(ctx context.Context, m *material, w handover.Work
 	}
 	log.FromContext(ctx).Info("Job made", "job", w.Name, "node", w.Node, "attempt", w.Attempt)
 	return nil
+}
+
+// dropInputs takes away what the Jobs of a node were told once none of them runs:
+// the accounts of both BMCs and the hosts' secret are in it, and the kubelet of a
+// node may read what a Job there mounted for as long as it is there.
+func (r *Reconciler) dropInputs(ctx context.Context) error {
+	var secrets corev1.SecretList
+	if err := r.Client.List(ctx, &secrets, client.InNamespace(operator.Namespace)); err != nil {
+		return fmt.Errorf("list the inputs of Jobs: %w", err)
+	}
+	secrets.Items = slices.DeleteFunc(secrets.Items, func(s corev1.Secret) bool { return !strings.HasPrefix(s.Name, operator.InputSecret("")) })
+	if len(secrets.Items) == 0 {
+		return nil
+	}
+	// The cache may not have the Job that was made a moment ago.
+	var jobs batchv1.JobList
+	if err := r.Live.List(ctx, &jobs, client.InNamespace(operator.Namespace), client.HasLabels{operator.LabelStep}); err != nil {
+		return fmt.Errorf("list Jobs: %w", err)
+	}
+	for i := range secrets.Items {
+		s := &secrets.Items[i]
+		if slices.ContainsFunc(jobs.Items, func(j batchv1.Job) bool { return reads(&j, s.Name) }) {
+			continue
+		}
+		err := r.Client.Delete(ctx, s, client.Preconditions{UID: new(s.UID), ResourceVersion: new(s.ResourceVersion)})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("take Secret %s away: %w", s.Name, err)
+		}
+		log.FromContext(ctx).Info("no Job reads its input any more: it is taken away", "secret", s.Name)
+	}
+	return nil
+}
+
+// reads is whether a Job may still read a Secret.
+func reads(j *batchv1.Job, secret string) bool {
+	if s := jobOf(j).State; s == handover.JobSucceeded || s == handover.JobFailed {
+		return false
+	}
+	return operator.InputSecret(j.Spec.Template.Spec.NodeName) == secret
 }
 
 func (r *Reconciler) giveInput(ctx context.Context, node string, input []byte) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	etcdv1 "github.com/openshift/api/etcd/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/operator/etcdobject"
+	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -27,9 +29,9 @@ import (
 type gathered struct {
 	etcd  *operatorv1.Etcd
 	nodes []handover.Node
-	// missing and awaited are as in handover.Snapshot.
-	missing, awaited []string
-	jobs             []handover.Job
+	// missing, awaited and moved are as in handover.Snapshot.
+	missing, awaited, moved []string
+	jobs                    []handover.Job
 	// uids are the Jobs' own, by name: another one of the same name is none of
 	// those that a decision is about.
 	uids map[string]types.UID
@@ -39,7 +41,7 @@ type gathered struct {
 
 func (g *gathered) snapshot(now time.Time) handover.Snapshot {
 	s := handover.Snapshot{
-		Nodes: g.nodes, Missing: g.missing, Awaited: g.awaited, Jobs: g.jobs, Now: now,
+		Nodes: g.nodes, Missing: g.missing, Awaited: g.awaited, Moved: g.moved, Jobs: g.jobs, Now: now,
 		Begun: begun(g.etcd), HandedOver: etcdobject.Holds(g.etcd, handover.CompletedTransition),
 	}
 	if g.material != nil {
@@ -71,12 +73,17 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 		return nil, fmt.Errorf("list control planes: %w", err)
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	settled := etcdobject.Holds(g.etcd, handover.CompletedTransition)
+	known, err := r.known(ctx, settled)
+	if err != nil {
+		return nil, err
+	}
 	var hosts []Host
 	for _, n := range nodes.Items {
 		g.nodes = append(g.nodes, handover.Node{Name: n.Name, Ready: ready(&n)})
-		address := internalAddress(&n)
+		address, awaited, moved := handover.Address{Node: n.Name, Said: internalAddresses(&n), Known: known[n.Name], Settled: settled}.Is()
+		g.awaited, g.moved = appendText(g.awaited, awaited), appendText(g.moved, moved)
 		if address == "" {
-			g.awaited = append(g.awaited, "node "+n.Name+" has no internal address")
 			continue
 		}
 		machine, told := state.ParseMachine(n.Annotations[state.AnnotationMachine])
@@ -98,14 +105,58 @@ func ready(n *corev1.Node) bool {
 	})
 }
 
-// internalAddress is the node's first, which is of the primary family.
-func internalAddress(n *corev1.Node) string {
+func appendText(list []string, text string) []string {
+	if text == "" {
+		return list
+	}
+	return append(list, text)
+}
+
+// internalAddresses are the node's, of which the first is of the primary family.
+func internalAddresses(n *corev1.Node) []string {
+	var out []string
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
-			return a.Address
+			out = append(out, a.Address)
 		}
 	}
-	return ""
+	return out
+}
+
+// known are the addresses by which Corosync and etcd know the hosts, once those
+// were set up: what the hosts write of Corosync, and until they do what etcd was
+// told with their Jobs.
+func (r *Reconciler) known(ctx context.Context, settled bool) (map[string]string, error) {
+	if !settled {
+		return nil, nil
+	}
+	var cluster etcdv1.PacemakerCluster
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read PacemakerCluster: %w", err)
+	}
+	var published corev1.ConfigMap
+	if err := r.Client.Get(ctx, inNamespace(podConfigMap), &published); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read etcd's manifests: %w", err)
+	}
+	return knownOf(&cluster, published.Data), nil
+}
+
+func knownOf(cluster *etcdv1.PacemakerCluster, manifests map[string]string) map[string]string {
+	out := map[string]string{}
+	for file, text := range manifests {
+		if a, err := etcdpod.AddressOf([]byte(text)); err == nil {
+			out[strings.TrimSuffix(file, ".yaml")] = a.String()
+		}
+	}
+	if cluster.Status.Nodes == nil {
+		return out
+	}
+	for _, n := range *cluster.Status.Nodes {
+		if len(n.Addresses) > 0 {
+			out[n.NodeName] = n.Addresses[0].Address
+		}
+	}
+	return out
 }
 
 // nodeChanged is whether a node differs in what is looked at. Its heartbeat
@@ -118,7 +169,7 @@ func nodeChanged(e event.UpdateEvent) bool {
 	}
 	_, was := before.Labels[state.LabelControlPlane]
 	_, is := after.Labels[state.LabelControlPlane]
-	return was != is || ready(before) != ready(after) || internalAddress(before) != internalAddress(after) ||
+	return was != is || ready(before) != ready(after) || !slices.Equal(internalAddresses(before), internalAddresses(after)) ||
 		before.Annotations[state.AnnotationMachine] != after.Annotations[state.AnnotationMachine] ||
 		before.Annotations[state.AnnotationAuthorities] != after.Annotations[state.AnnotationAuthorities]
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	etcdv1 "github.com/openshift/api/etcd/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -243,6 +245,30 @@ func TestAMoveOfTheOperatorBetweenHostsWithOtherAuthoritiesChangesNoManifest(t *
 	m.hosts[0].Authorities = "another"
 	if m.digests().Hosts != before {
 		t.Error("the whole set-up would run again")
+	}
+}
+
+func TestTheHostsWordCountsBeforeWhatTheyWereTold(t *testing.T) {
+	told := map[string]string{"cp-1.yaml": "nonsense"}
+	pod, err := etcdpod.Pod(etcdpod.Spec{
+		Name: "cp-2", Image: "x", CABundle: []byte("x"),
+		Nodes: [2]etcdpod.Node{{Name: "cp-1", Address: netip.MustParseAddr("10.0.0.1")}, {Name: "cp-2", Address: netip.MustParseAddr("10.0.0.2")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told["cp-2.yaml"] = string(pod)
+	cluster := &etcdv1.PacemakerCluster{}
+	if diff := cmp.Diff(map[string]string{"cp-2": "10.0.0.2"}, knownOf(cluster, told)); diff != "" {
+		t.Error(diff)
+	}
+	cluster.Status.Nodes = &[]etcdv1.PacemakerClusterNodeStatus{
+		{NodeName: "cp-1", Addresses: []etcdv1.PacemakerNodeAddress{{Address: "10.0.0.11"}, {Address: "fd00::11"}}},
+		{NodeName: "cp-2", Addresses: []etcdv1.PacemakerNodeAddress{{Address: "10.0.0.12"}}},
+		{NodeName: "cp-3"},
+	}
+	if diff := cmp.Diff(map[string]string{"cp-1": "10.0.0.11", "cp-2": "10.0.0.12"}, knownOf(cluster, told)); diff != "" {
+		t.Error(diff)
 	}
 }
 

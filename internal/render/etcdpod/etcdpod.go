@@ -41,6 +41,9 @@ const logRotation = `{"maxsize":16,"maxage":0,"maxbackups":3,"localtime":false,"
 // etcd reads that file only when it starts.
 const authorities = "holdfast.internal/etcd-ca-sha256"
 
+// advertised is the flag by which peers are told where a member is.
+const advertised = "--initial-advertise-peer-urls="
+
 // Node is one of the two hosts.
 type Node struct {
 	Name    string
@@ -144,7 +147,7 @@ func (s Spec) flags(self Node) []string {
 		"--data-dir=" + DataDir,
 		"--initial-cluster=" + s.members(),
 		"--initial-cluster-state=existing",
-		"--initial-advertise-peer-urls=" + PeerURL(self.Address),
+		advertised + PeerURL(self.Address),
 		"--listen-peer-urls=" + PeerURL(self.Address),
 		"--advertise-client-urls=" + ClientURL(self.Address),
 		"--listen-client-urls=" + strings.Join(append(local("https", 2379, self.Address), ClientURL(self.Address)), ","),

@@ -52,6 +52,21 @@ func TestAManifestReadsBackAsItsContainer(t *testing.T) {
 	}
 }
 
+func TestTheAddressOfAHostIsReadBack(t *testing.T) {
+	for _, s := range []Spec{spec("cp-1", "10.98.0.11", "10.98.0.12"), spec("cp-2", "fd98::11", "fd98::12")} {
+		self, err := s.self()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := AddressOf(render(t, s)); err != nil || got != self.Address {
+			t.Errorf("%v, %v; want %v", got, err, self.Address)
+		}
+	}
+	if _, err := AddressOf([]byte("kind: Pod")); err == nil {
+		t.Error("a manifest without etcd has an address")
+	}
+}
+
 func TestBothHostsAreToldTheSameMembers(t *testing.T) {
 	one, two := spec("cp-1", "10.98.0.11", "10.98.0.12"), spec("cp-2", "10.98.0.11", "10.98.0.12")
 	slices.Reverse(two.Nodes[:])

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -28,6 +30,21 @@ func Parse(manifest []byte) (state.Container, error) {
 	hash := sha256.Sum256(manifest)
 	c.Revision = hex.EncodeToString(hash[:])
 	return c, nil
+}
+
+// AddressOf is the address that a manifest gives etcd on its host.
+func AddressOf(manifest []byte) (netip.Addr, error) {
+	c, err := Parse(manifest)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for _, arg := range c.Command {
+		if text, ok := strings.CutPrefix(arg, advertised+"https://"); ok {
+			to, err := netip.ParseAddrPort(text)
+			return to.Addr(), err
+		}
+	}
+	return netip.Addr{}, errors.New("read etcd's pod: it has no " + advertised)
 }
 
 func container(pod corev1.Pod) (state.Container, error) {

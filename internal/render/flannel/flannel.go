@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/payload"
 	"github.com/holdfast/holdfast/internal/render/document"
+	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/volume"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -46,7 +47,10 @@ func Manifests(s *site.Site) (state.File, error) {
 		return state.File{}, err
 	}
 	var out bytes.Buffer
+	guard := guards.PodNetwork()
 	objects := []any{
+		// The guard is there before the account has a right, so before a daemon runs.
+		guard.Policy, guard.Binding,
 		namespaceObject(), serviceAccount(), clusterRole(), clusterRoleBinding(), configMap(conf), daemonSet(s),
 	}
 	for _, object := range append(objects, warning()...) {
@@ -99,6 +103,9 @@ func serviceAccount() corev1.ServiceAccount {
 	}
 }
 
+// clusterRole is more than the daemon needs where it says "nodes/status", and
+// Kubernetes has no narrower right: the guard of the pod network keeps it to
+// the daemon's own node.
 func clusterRole() rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: meta(name),

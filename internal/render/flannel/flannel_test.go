@@ -1,10 +1,12 @@
 package flannel_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/render/flannel"
+	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/sitetest"
 )
 
@@ -19,5 +21,24 @@ func TestManifestsMatchTheApprovedFile(t *testing.T) {
 			}
 			golden.Check(t, name, file.Data)
 		})
+	}
+}
+
+// The right to patch the status of nodes is one over every node: the guard that
+// keeps it to the daemon's own has to be there first.
+func TestTheGuardOfTheAccountComesBeforeTheAccountsRight(t *testing.T) {
+	file, err := flannel.Manifests(sitetest.New(t, sitetest.TwoDual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(file.Data)
+	binding := strings.Index(text, "kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  labels:\n    app.kubernetes.io/name: holdfast-operator\n    holdfast.io/guard: any")
+	right := strings.Index(text, "kind: ClusterRoleBinding")
+	if binding < 0 || right < binding {
+		t.Errorf("the guard's binding is at %d, the right's at %d", binding, right)
+	}
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(guards.PodNetworkAccount, "system:serviceaccount:"), ":")
+	if subject := "- kind: ServiceAccount\n  name: " + name + "\n  namespace: " + namespace + "\n"; !strings.Contains(text, subject) {
+		t.Errorf("the guard is for %s, and no right is given to it", guards.PodNetworkAccount)
 	}
 }

@@ -1,11 +1,13 @@
 // Package guards renders what keeps a cluster of two control planes from being
-// taken apart by somebody who means well: admission policies of the API server
+// taken apart by somebody who means well, and every cluster from what the
+// rights of an account would let through: admission policies of the API server
 // itself. They need none of our processes, so they hold while those are down,
 // and they refuse a request instead of mending what it did.
 //
 // Each refuses one thing, in a policy and a binding of one name, and says why
 // and what to do instead. What a cluster of two must keep others from is in
-// docs/adr/0023-guards.md; other clusters have none of it.
+// docs/adr/0023-guards.md; other clusters have none of it. What every cluster
+// has is in docs/adr/0031-accounts-on-workers.md.
 package guards
 
 import (
@@ -24,8 +26,11 @@ import (
 // Label is on every guard, and on nothing else.
 const Label = state.AnnotationDomain + "guard"
 
-// labelValue is the topology that guards are for.
-const labelValue = "two-node"
+// The values of Label: the clusters that guards are for.
+const (
+	twoNode    = "two-node"
+	anyCluster = "any"
+)
 
 // ControlPlane is a host that only the cluster manager may switch off.
 type ControlPlane struct {
@@ -54,10 +59,13 @@ type Guard struct {
 // Name is that of both objects.
 func (g Guard) Name() string { return g.Policy.Name }
 
-// All are the guards of a cluster with these control planes, each of which
-// depends on nothing but its object. The names are part of what they refuse:
-// a policy that looked for them would refuse nothing, or everything, while
-// what it looks in is missing.
+// Always are the guards of every cluster.
+func Always() []Guard { return []Guard{PodNetwork()} }
+
+// All are the guards of a cluster with these control planes besides, each of
+// which depends on nothing but its object. The names are part of what they
+// refuse: a policy that looked for them would refuse nothing, or everything,
+// while what it looks in is missing.
 func All(hosts []ControlPlane) []Guard {
 	hosts = slices.SortedFunc(slices.Values(hosts), func(a, b ControlPlane) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.BMC.URL(), b.BMC.URL()))
@@ -130,9 +138,9 @@ func newGuard(name string, matched rules, vars variables, checked checks) Guard 
 		spec.Variables = append(spec.Variables, admissionv1.Variable{Name: v[0], Expression: v[1]})
 	}
 	return Guard{
-		Policy: &admissionv1.ValidatingAdmissionPolicy{TypeMeta: kind("ValidatingAdmissionPolicy"), ObjectMeta: meta(name), Spec: spec},
+		Policy: &admissionv1.ValidatingAdmissionPolicy{TypeMeta: kind("ValidatingAdmissionPolicy"), ObjectMeta: meta(name, twoNode), Spec: spec},
 		Binding: &admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta: kind("ValidatingAdmissionPolicyBinding"), ObjectMeta: meta(name),
+			TypeMeta: kind("ValidatingAdmissionPolicyBinding"), ObjectMeta: meta(name, twoNode),
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: refusing()},
 		},
 	}
@@ -147,6 +155,12 @@ func kind(name string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: name}
 }
 
-func meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": operator.Name, Label: labelValue}}
+func meta(name, clusters string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": operator.Name, Label: clusters}}
+}
+
+// everywhere makes a guard one of every cluster.
+func everywhere(g Guard) Guard {
+	g.Policy.Labels[Label], g.Binding.Labels[Label] = anyCluster, anyCluster
+	return g
 }

@@ -20,18 +20,32 @@ func twoHosts() []ControlPlane {
 	}
 }
 
-func TestTheGuardsMatchTheApprovedFile(t *testing.T) {
-	var all []byte
-	for _, g := range All(twoHosts()) {
-		for _, o := range []any{g.Policy, g.Binding} {
-			data, err := document.Marshal(o)
-			if err != nil {
-				t.Fatal(err)
+func everyGuard() []Guard { return append(All(twoHosts()), Always()...) }
+
+func TestTheGuardsMatchTheApprovedFiles(t *testing.T) {
+	for file, guards := range map[string][]Guard{"two.yaml": All(twoHosts()), "any.yaml": Always()} {
+		var all []byte
+		for _, g := range guards {
+			for _, o := range []any{g.Policy, g.Binding} {
+				data, err := document.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(append(all, "---\n"...), data...)
 			}
-			all = append(append(all, "---\n"...), data...)
+		}
+		golden.Check(t, file, all)
+	}
+}
+
+func TestAGuardSaysWhichClustersItIsFor(t *testing.T) {
+	for want, guards := range map[string][]Guard{twoNode: All(twoHosts()), anyCluster: Always()} {
+		for _, g := range guards {
+			if g.Policy.Labels[Label] != want || g.Binding.Labels[Label] != want {
+				t.Errorf("%s: %q and %q", g.Name(), g.Policy.Labels[Label], g.Binding.Labels[Label])
+			}
 		}
 	}
-	golden.Check(t, "two.yaml", all)
 }
 
 func TestTheOrderOfTheHostsDoesNotMatter(t *testing.T) {
@@ -44,7 +58,7 @@ func TestTheOrderOfTheHostsDoesNotMatter(t *testing.T) {
 // What a guard would need besides itself could be missing when it matters.
 func TestAGuardNeedsNothingButItselfAndFailsClosed(t *testing.T) {
 	seen := map[string]bool{}
-	for _, g := range All(twoHosts()) {
+	for _, g := range everyGuard() {
 		p, b := g.Policy.Spec, g.Binding.Spec
 		if seen[g.Name()] || g.Binding.Name != g.Name() || b.PolicyName != g.Name() {
 			t.Errorf("%s: its name is another's, or its binding is", g.Name())
@@ -62,7 +76,7 @@ func TestAGuardNeedsNothingButItselfAndFailsClosed(t *testing.T) {
 }
 
 func TestEveryMessageSaysWhyAndWhatInstead(t *testing.T) {
-	for _, g := range All(twoHosts()) {
+	for _, g := range everyGuard() {
 		for _, v := range g.Policy.Spec.Validations {
 			// A reason, an advice, and where to read on.
 			if strings.Count(v.Message, ". ") < 1 || !strings.HasSuffix(v.Message, more) || strings.ContainsAny(v.Message, "\n") {

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/config"
+	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -37,7 +38,7 @@ func namespaces() []object {
 	var out []object
 	for _, name := range []string{
 		NamespaceConfig, "openshift-config-managed", NamespaceEtcd, "openshift-ingress",
-		"openshift-ingress-operator", "openshift-machine-config-operator",
+		"openshift-ingress-operator", "openshift-machine-config-operator", decide.CertificatesNamespace,
 	} {
 		ns := &corev1.Namespace{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},

@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
 // access is the operator's account and what it may do in every cluster.
@@ -43,7 +45,7 @@ func access() []Object {
 				rule("config.openshift.io", read, "ingresses"),
 				rule("config.openshift.io", []string{"patch"}, "ingresses/status"),
 				rule("networking.k8s.io", keep, "ingressclasses"),
-				rule("gateway.networking.k8s.io", keep, "gatewayclasses"),
+				rule(ingress.GatewayGroup, keep, "gatewayclasses"),
 			},
 		}},
 		{"cluster-role-binding", &rbacv1.ClusterRoleBinding{

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/render/router"
 )
 
 // ingressAccess is what it takes to keep routers: all of it in their own
@@ -34,9 +35,30 @@ func ingressAccess() []Object {
 	// What routers serve is published under a name that other operators know.
 	served := rule("", append([]string{"patch"}, read...), "secrets")
 	served.ResourceNames = []string{"router-certs"}
-	return append(out, inNamespace("trust", "openshift-config-managed", name,
+	out = append(out, inNamespace("trust", "openshift-config-managed", name,
 		rule("", append([]string{"create"}, read...), "configmaps"), trust,
 		rule("", []string{"create"}, "secrets"), served)...)
+	return append(out, certificateAccess()...)
+}
+
+// certificateAccess is what it takes to give routers the certificates that
+// Ingresses and Gateways name, and nothing else. The operator reads every
+// Secret, since any may be one; it runs on control planes, and what it may do
+// there already (pods of its making on any host) is no less. Routers run on
+// workers and read the copies.
+func certificateAccess() []Object {
+	const name = Name + "-certificates"
+	former := rule("rbac.authorization.k8s.io", []string{"delete", "get"}, "clusterrolebindings", "clusterroles")
+	former.ResourceNames = []string{router.FormerAccess}
+	return append(
+		inCluster("certificates", name,
+			rule("", read, "configmaps", "secrets"),
+			rule("networking.k8s.io", read, "ingresses"),
+			rule(ingress.GatewayGroup, read, "backendtlspolicies", "gateways", "referencegrants"),
+			former,
+		),
+		inNamespace("certificates", ingress.CertificatesNamespace, name, rule("", all, "configmaps", "secrets"))...,
+	)
 }
 
 func object(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Labels: labels()} }

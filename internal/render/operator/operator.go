@@ -22,15 +22,25 @@ const (
 	Namespace = "openshift-etcd"
 	// Image is its image's name in the release.
 	Image = "holdfast-operator"
-	// EtcdFolder is where the operator finds the certificates with which it
-	// asks etcd for its members.
-	EtcdFolder = "/etc/kubernetes/pki/etcd"
+	// EtcdFolder is where the operator finds what it asks etcd for its members
+	// with: etcd's authorities, and a certificate of its own with its key. Each
+	// control plane's agent keeps them. FormerEtcdFolder is what the pods of earlier
+	// releases have instead: the key of etcd's authority is in it.
+	EtcdFolder       = "/etc/kubernetes/pki/holdfast"
+	FormerEtcdFolder = "/etc/kubernetes/pki/etcd"
+	// EtcdAuthorities and EtcdPair are files there.
+	EtcdAuthorities = "ca.crt"
+	EtcdPair        = "operator.pem"
 	// HealthPort is where it answers for its own health, on the loopback
 	// address of the host.
 	HealthPort = 10270
 	// MetricsPort is where it shows its metrics, on that address too.
 	MetricsPort = 10272
 )
+
+// User is who the operator is, on its host too: it reads its own key and no
+// other.
+const User = nobody
 
 // program is the operator in its image.
 const program = "/usr/local/bin/holdfast-operator"
@@ -85,7 +95,7 @@ func pod() corev1.PodSpec {
 		Affinity:           &corev1.Affinity{NodeAffinity: controlPlanes()},
 		Tolerations:        tolerations(),
 		Containers:         []corev1.Container{container()},
-		Volumes:            []corev1.Volume{volume.HostPath("etcd", EtcdFolder, corev1.HostPathDirectory)},
+		Volumes:            []corev1.Volume{volume.HostPath("etcd", EtcdFolder, corev1.HostPathDirectoryOrCreate)},
 	}
 }
 
@@ -119,9 +129,8 @@ func container() corev1.Container {
 		LivenessProbe:            probe("/healthz"),
 		ReadinessProbe:           probe("/readyz"),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		// Root, without any of its capabilities, because etcd's keys are root's.
 		SecurityContext: &corev1.SecurityContext{
-			RunAsUser: new(int64(0)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
+			RunAsNonRoot: new(true), RunAsUser: new(int64(User)), RunAsGroup: new(int64(User)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
 			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},

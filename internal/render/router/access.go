@@ -8,26 +8,41 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// accessName is the name of the routers' cluster-wide role.
-const accessName = "holdfast-router"
+// accessName is the name of the routers' roles.
+const accessName = "holdfast-routers"
+
+// FormerAccess is the name of the ClusterRole, and of its binding, by which
+// routers of earlier releases read every Secret of the cluster. The operator
+// takes both away.
+const FormerAccess = "holdfast-router"
 
 // Access are the routers' account and its rights. The installation writes
 // them: an operator that could would have to hold those rights itself.
+//
+// Routers run on workers, so whoever is root there has their account: none of
+// its rights over the cluster is over Secrets or ConfigMaps. What they need of
+// those the operator copies into a namespace that holds nothing else.
 func Access(plane DataPlane) []any {
 	named := metav1.ObjectMeta{Name: accessName, Labels: map[string]string{"app.kubernetes.io/name": accessName}}
+	inNamespace := named
+	inNamespace.Namespace = ingress.CertificatesNamespace
 	typed := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 	}
+	role := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: accessName}
+	}
+	whose := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ingress.OperandNamespace, Name: Account}}
 	return []any{
 		&corev1.ServiceAccount{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: ingress.OperandNamespace, Name: Account, Labels: named.Labels},
 		},
 		&rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: named, Rules: plane.Rules()},
-		&rbacv1.ClusterRoleBinding{
-			TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: named,
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accessName},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ingress.OperandNamespace, Name: Account}},
-		},
+		&rbacv1.ClusterRoleBinding{TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: named, RoleRef: role("ClusterRole"), Subjects: whose},
+		&rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: inNamespace, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: read},
+		}},
+		&rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: inNamespace, RoleRef: role("Role"), Subjects: whose},
 	}
 }

@@ -149,13 +149,13 @@ var (
 	write = []string{"update", "patch"}
 )
 
-// Rules are what Traefik's two providers read, and the statuses of Ingresses
-// and Gateways that they write. Secrets are the certificates that Ingresses and Gateways
-// name, of which any may be one.
+// Rules are what Traefik's two providers read in the cluster, and the statuses
+// of Ingresses and Gateways that they write. They read no Secret and no
+// ConfigMap but copies (payload's patches).
 func (Traefik) Rules() []rbacv1.PolicyRule {
-	const gateway = "gateway.networking.k8s.io"
+	const gateway = ingress.GatewayGroup
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps", "namespaces", "nodes", "secrets", "services"}, Verbs: read},
+		{APIGroups: []string{""}, Resources: []string{"namespaces", "nodes", "services"}, Verbs: read},
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: read},
 		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingressclasses", "ingresses"}, Verbs: read},
 		{

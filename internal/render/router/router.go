@@ -54,20 +54,17 @@ type Objects struct {
 	Marker *networkingv1.Ingress
 }
 
-// GatewayGroup is the group of the Gateway API.
-const GatewayGroup = "gateway.networking.k8s.io"
-
 // GatewayClassKind is the kind of GatewayClass.
-var GatewayClassKind = schema.GroupVersionKind{Group: GatewayGroup, Version: "v1", Kind: "GatewayClass"}
+var GatewayClassKind = schema.GroupVersionKind{Group: ingress.GatewayGroup, Version: "v1", Kind: "GatewayClass"}
 
 // GatewayKinds are what routers wait for before they follow any Gateway: where
 // one is missing they would follow none, and not say so.
 func GatewayKinds() []schema.GroupVersionKind {
 	out := []schema.GroupVersionKind{GatewayClassKind}
 	for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute", "TLSRoute", "BackendTLSPolicy"} {
-		out = append(out, schema.GroupVersionKind{Group: GatewayGroup, Version: "v1", Kind: kind})
+		out = append(out, schema.GroupVersionKind{Group: ingress.GatewayGroup, Version: "v1", Kind: kind})
 	}
-	return append(out, schema.GroupVersionKind{Group: GatewayGroup, Version: "v1beta1", Kind: "ReferenceGrant"})
+	return append(out, schema.GroupVersionKind{Group: ingress.GatewayGroup, Version: "v1beta1", Kind: "ReferenceGrant"})
 }
 
 // Render renders everything for one IngressController.

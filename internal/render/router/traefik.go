@@ -51,7 +51,16 @@ func startedPath(r *ingress.Router) string {
 func (Traefik) Container(r *ingress.Router) corev1.Container {
 	return corev1.Container{
 		Name: "router", Image: payload.Image("traefik"), Command: []string{"/usr/local/bin/traefik"}, Args: Arguments(r),
+		Env: []corev1.EnvVar{{Name: payload.CertificatesVariable, Value: ingress.CertificatesNamespace}},
 	}
+}
+
+// ReadsCopies is whether a router reads copies of Secrets and no others. Those
+// of earlier releases read all of the cluster.
+func ReadsCopies(p *corev1.PodSpec) bool {
+	return slices.ContainsFunc(p.Containers, func(c corev1.Container) bool {
+		return slices.Contains(c.Env, corev1.EnvVar{Name: payload.CertificatesVariable, Value: ingress.CertificatesNamespace})
+	})
 }
 
 // Arguments are Traefik's arguments for one IngressController.

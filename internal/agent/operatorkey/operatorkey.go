@@ -1,0 +1,83 @@
+// Package operatorkey keeps, on a control plane, what the operator's pod asks
+// etcd with: a certificate of its own and etcd's authorities, in a folder that
+// holds nothing else. The key of etcd's authority stays with the host: whoever
+// finds a hole in the operator becomes a client of etcd and never its authority.
+package operatorkey
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/keys"
+	"github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Keeper keeps one host's.
+type Keeper struct {
+	// Root is empty but in tests, and so is Owner: the operator's user.
+	Root  string
+	Owner int
+	Now   func() time.Time
+}
+
+// New returns the keeper of this host.
+func New(now func() time.Time) Keeper { return Keeper{Owner: operator.User, Now: now} }
+
+// Keep makes the pair where there is none that serves on, and copies the
+// authorities where they are others. Of a host that has no authority of etcd's
+// yet the error is fs.ErrNotExist.
+func (k Keeper) Keep() (renewed bool, err error) {
+	etcd := filepath.Join(k.Root, operator.FormerEtcdFolder)
+	bundle, err := os.ReadFile(filepath.Join(etcd, "ca.crt"))
+	if err != nil {
+		return false, err
+	}
+	key, err := os.ReadFile(filepath.Join(etcd, "ca.key"))
+	if err != nil {
+		return false, fmt.Errorf("the operator gets no certificate for etcd without the key of etcd's authority: %s", err) //nolint:errorlint // this host is set up
+	}
+	folder := filepath.Join(k.Root, operator.EtcdFolder)
+	if err := k.put(filepath.Join(folder, operator.EtcdAuthorities), bundle); err != nil {
+		return false, err
+	}
+	path := filepath.Join(folder, operator.EtcdPair)
+	pair, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	fresh, now := string(pair), k.Now()
+	if !keys.ClientServes(fresh, operator.Name, string(bundle), string(key), now) {
+		if fresh, err = keys.Client(operator.Name, string(bundle), string(key), now); err != nil {
+			return false, fmt.Errorf("the operator's certificate for etcd: %w", err)
+		}
+		renewed = true
+	}
+	return renewed, k.put(path, []byte(fresh))
+}
+
+// put writes a file of the operator's where it is another one. The folder stays
+// root's: nobody else puts anything there.
+func (k Keeper) put(path string, data []byte) error {
+	if k.is(path, data) {
+		return nil
+	}
+	return host.WriteFileFor(path, data, state.SecretFileMode, k.Owner)
+}
+
+func (k Keeper) is(path string, data []byte) bool {
+	var s unix.Stat_t
+	if unix.Lstat(path, &s) != nil || s.Mode != unix.S_IFREG|uint32(state.SecretFileMode) || int(s.Uid) != k.Owner {
+		return false
+	}
+	have, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(have, data)
+}

@@ -1,0 +1,281 @@
+package ingress
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// CertificatesNamespace holds copies of what routers need of other namespaces'
+// Secrets and ConfigMaps: their account, which is on workers, reads none but
+// these.
+const CertificatesNamespace = "holdfast-router-certificates"
+
+// AnnotationCopyOf says of what an object is a copy, AnnotationCopied of which
+// version of that, and AnnotationDigest what the copy held when it was made.
+const (
+	AnnotationCopyOf = "holdfast.io/copy-of"
+	AnnotationCopied = "holdfast.io/copied-version"
+	AnnotationDigest = "holdfast.io/copied-digest"
+)
+
+// The kinds of what is copied.
+const (
+	KindSecret    = "Secret"
+	KindConfigMap = "ConfigMap"
+)
+
+// authorityKey is where a ConfigMap, or a Secret, has the authorities of a
+// backend.
+const authorityKey = "ca.crt"
+
+// Source is an object that an Ingress or a Gateway names.
+type Source struct{ Kind, Namespace, Name string }
+
+// CopyName is the name of its copy: a namespace has no dots, so the first one
+// ends it.
+func (s Source) CopyName() string { return s.Namespace + "." + s.Name }
+
+func (s Source) String() string { return s.Kind + " " + s.Namespace + "/" + s.Name }
+
+// maxObjectName is the API's limit.
+const maxObjectName = 253
+
+// Needed is what routers read of a source.
+type Needed struct {
+	Source
+	// Pair is a certificate with its key, Authority the authorities of backends.
+	Pair, Authority bool
+	// By is a route that names it.
+	By Route
+}
+
+// Route is what names sources: an Ingress, a Gateway or a BackendTLSPolicy.
+type Route struct{ Kind, Namespace, Name string }
+
+// Refused is what a route names and no router is ever given.
+type Refused struct {
+	Route
+	Why string
+}
+
+// Reference is a reference of the Gateway API.
+type Reference struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+// Gateway is what counts here of one of the Gateway API.
+type Gateway struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ClassName string `json:"gatewayClassName"`
+		Listeners []struct {
+			TLS struct {
+				CertificateRefs []Reference `json:"certificateRefs"`
+			} `json:"tls"`
+		} `json:"listeners"`
+	} `json:"spec"`
+}
+
+// BackendTLSPolicy is what counts here of one of the Gateway API.
+type BackendTLSPolicy struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Validation struct {
+			CACertificateRefs []Reference `json:"caCertificateRefs"`
+		} `json:"validation"`
+	} `json:"spec"`
+}
+
+// ReferenceGrant is what counts here of one of the Gateway API.
+type ReferenceGrant struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		From []Reference `json:"from"`
+		To   []Reference `json:"to"`
+	} `json:"spec"`
+}
+
+// Routes is everything that may name what routers need.
+type Routes struct {
+	// Classes are the names of the classes that are ours.
+	Classes   []string
+	Ingresses []networkingv1.Ingress
+	Gateways  []Gateway
+	Policies  []BackendTLSPolicy
+	Grants    []ReferenceGrant
+}
+
+// NeededBy is what routers need, and what they are refused, each in one order.
+func NeededBy(r Routes) ([]Needed, []Refused) {
+	n := needs{of: map[Source]Needed{}}
+	for i := range r.Ingresses {
+		n.ingress(&r.Ingresses[i], r.Classes)
+	}
+	for i := range r.Gateways {
+		n.gateway(&r.Gateways[i], r)
+	}
+	for i := range r.Policies {
+		n.policy(&r.Policies[i])
+	}
+	needed := slices.SortedFunc(maps.Values(n.of), func(a, b Needed) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(n.refused, func(a, b Refused) int {
+		return cmp.Or(strings.Compare(fmt.Sprint(a.Route), fmt.Sprint(b.Route)), strings.Compare(a.Why, b.Why))
+	})
+	return needed, slices.Compact(n.refused)
+}
+
+type needs struct {
+	of      map[Source]Needed
+	refused []Refused
+}
+
+// add notes what a route names, or why no router gets it.
+func (n *needs) add(by Route, what Needed) {
+	switch {
+	case !Lends(what.Namespace):
+		n.refused = append(n.refused, Refused{by, fmt.Sprintf("%s: nothing of this namespace is given to routers, since they run on workers: "+
+			"put a certificate of its own into another namespace, or use the default one", what.Source)})
+		return
+	case len(what.CopyName()) > maxObjectName:
+		n.refused = append(n.refused, Refused{by, fmt.Sprintf("%s: its name and that of its namespace have more than %d characters together: give it a shorter one",
+			what.Source, maxObjectName-1)})
+		return
+	}
+	if before, there := n.of[what.Source]; there {
+		what.Pair, what.Authority, by = what.Pair || before.Pair, what.Authority || before.Authority, before.By
+	}
+	what.By = by
+	n.of[what.Source] = what
+}
+
+// Lends is whether routers may be given anything of a namespace. Those of the
+// cluster itself hold the accounts of the BMCs, tokens and authorities: whoever
+// may make an Ingress there must not get one of those copied to where workers
+// read it.
+func Lends(namespace string) bool {
+	switch {
+	case namespace == OperandNamespace:
+		return true
+	case namespace == CertificatesNamespace:
+		return false
+	}
+	return !strings.HasPrefix(namespace, "kube-") && !strings.HasPrefix(namespace, "openshift-")
+}
+
+func (n *needs) ingress(i *networkingv1.Ingress, classes []string) {
+	class := i.Annotations["kubernetes.io/ingress.class"]
+	if i.Spec.IngressClassName != nil {
+		class = *i.Spec.IngressClassName
+	}
+	if !slices.Contains(classes, class) {
+		return
+	}
+	for _, t := range i.Spec.TLS {
+		if t.SecretName != "" {
+			n.add(Route{"Ingress", i.Namespace, i.Name}, Needed{Source: Source{KindSecret, i.Namespace, t.SecretName}, Pair: true})
+		}
+	}
+}
+
+func (n *needs) gateway(g *Gateway, r Routes) {
+	if !slices.Contains(r.Classes, g.Spec.ClassName) {
+		return
+	}
+	for _, l := range g.Spec.Listeners {
+		for _, ref := range l.TLS.CertificateRefs {
+			what := Needed{Source: Source{KindSecret, cmp.Or(ref.Namespace, g.Namespace), ref.Name}, Pair: true}
+			if ref.Group == "" && cmp.Or(ref.Kind, KindSecret) == KindSecret && granted(g.Namespace, what.Source, r.Grants) {
+				n.add(Route{"Gateway", g.Namespace, g.Name}, what)
+			}
+		}
+	}
+}
+
+// granted is whether a Gateway may name a Secret: one of another namespace only
+// where somebody there says so. Routers ask that themselves; asked here too,
+// nobody has another one's key copied by naming it.
+func granted(from string, secret Source, grants []ReferenceGrant) bool {
+	if from == secret.Namespace {
+		return true
+	}
+	return slices.ContainsFunc(grants, func(g ReferenceGrant) bool {
+		return g.Namespace == secret.Namespace &&
+			slices.ContainsFunc(g.Spec.From, func(f Reference) bool {
+				return f.Group == GatewayGroup && f.Kind == "Gateway" && f.Namespace == from
+			}) &&
+			slices.ContainsFunc(g.Spec.To, func(t Reference) bool {
+				return t.Group == "" && t.Kind == KindSecret && (t.Name == "" || t.Name == secret.Name)
+			})
+	})
+}
+
+// GatewayGroup is the group of the Gateway API.
+const GatewayGroup = "gateway.networking.k8s.io"
+
+func (n *needs) policy(p *BackendTLSPolicy) {
+	for _, ref := range p.Spec.Validation.CACertificateRefs {
+		if ref.Group == "" && (ref.Kind == KindSecret || ref.Kind == KindConfigMap) {
+			n.add(Route{"BackendTLSPolicy", p.Namespace, p.Name}, Needed{Source: Source{ref.Kind, p.Namespace, ref.Name}, Authority: true})
+		}
+	}
+}
+
+// Content is what of a source's data goes into its copy, or why there is nothing
+// to copy: the keys that routers read and no other, and a key only beside its
+// certificate. So a Secret of another kind stays where it is, whoever names it.
+func (n Needed) Content(data map[string][]byte) (content map[string][]byte, problem string) {
+	content = map[string][]byte{}
+	if n.Pair {
+		cert, key := data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]
+		if _, err := ParsePair(cert, key); err != nil {
+			return nil, fmt.Sprintf("%s: %v", n.Source, err)
+		}
+		content[corev1.TLSCertKey], content[corev1.TLSPrivateKeyKey] = cert, key
+	}
+	if n.Authority && len(data[authorityKey]) > 0 {
+		content[authorityKey] = data[authorityKey]
+	}
+	if len(content) == 0 {
+		return nil, fmt.Sprintf("%s: it has nothing under %s", n.Source, authorityKey)
+	}
+	return content, ""
+}
+
+// Made is what a copy says of itself.
+func (n Needed) Made(version string, content map[string][]byte) map[string]string {
+	return map[string]string{AnnotationCopyOf: n.Source.String(), AnnotationCopied: n.version(version), AnnotationDigest: DigestOf(content)}
+}
+
+// Stands is whether a copy is one of that version of its source, and still what
+// it was when it was made.
+func (n Needed) Stands(annotations map[string]string, content map[string][]byte, version string) bool {
+	return annotations[AnnotationCopied] == n.version(version) && annotations[AnnotationDigest] == DigestOf(content)
+}
+
+// version is that of a copy: what is copied of a source may change too.
+func (n Needed) version(of string) string {
+	return fmt.Sprintf("%s pair=%t authority=%t", of, n.Pair, n.Authority)
+}
+
+// DigestOf tells one content of a copy from another. It is of keys, which
+// nobody guesses.
+func DigestOf(content map[string][]byte) string {
+	sum := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(content)) {
+		fmt.Fprintf(sum, "%s %d\n", key, len(content[key]))
+		sum.Write(content[key])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}

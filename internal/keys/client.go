@@ -1,0 +1,94 @@
+package keys
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// ClientLifetime is how long the certificate of a client of etcd is good for.
+// Whoever keeps one makes another when two thirds of it are over.
+const ClientLifetime = 30 * 24 * time.Hour
+
+// Client makes a certificate of a client and its key, one after the other in
+// one text of PEM: so one file takes the place of one file, and no reader ever
+// sees a certificate beside another one's key. Of the bundle that authority who
+// has the key signs.
+func Client(name, bundle, authorityKey string, now time.Time) (string, error) {
+	parent, parentKey, err := signing(bundle, authorityKey)
+	if err != nil {
+		return "", err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return "", err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: name},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
+		NotBefore: now.Add(-backdate).UTC(), NotAfter: earlier(now.Add(ClientLifetime), parent.NotAfter),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
+	if err != nil {
+		return "", fmt.Errorf("sign: %w", err)
+	}
+	secret, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return "", err
+	}
+	return encodePEM("CERTIFICATE", der) + encodePEM("EC PRIVATE KEY", secret), nil
+}
+
+// ClientServes reports whether a certificate of Client's making is used on: it
+// is of that name and of the authority that signs today, its key is its own,
+// and a third of its life is left.
+func ClientServes(pair, name, bundle, authorityKey string, now time.Time) bool {
+	parent, _, err := signing(bundle, authorityKey)
+	if err != nil {
+		return false
+	}
+	cert, err := parseCertificate(pair)
+	if err != nil || cert.Subject.CommonName != name || cert.CheckSignatureFrom(parent) != nil {
+		return false
+	}
+	_, rest := pem.Decode([]byte(pair))
+	key, err := parseSigner(string(rest))
+	if err != nil || !owns(key, cert) {
+		return false
+	}
+	life := cert.NotAfter.Sub(cert.NotBefore)
+	return !now.Before(cert.NotBefore) && now.Before(cert.NotBefore.Add(life*2/3))
+}
+
+// signing is the authority of a bundle that a key belongs to: while authorities
+// change, both are in it.
+func signing(bundle, key string) (*x509.Certificate, crypto.Signer, error) {
+	signer, err := parseSigner(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("key of the authority: %w", err)
+	}
+	for block, rest := pem.Decode([]byte(bundle)); block != nil; block, rest = pem.Decode(rest) {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && owns(signer, cert) {
+			return cert, signer, nil
+		}
+	}
+	return nil, nil, errors.New("no certificate of the bundle of authorities belongs to their key")
+}
+
+func owns(key crypto.Signer, cert *x509.Certificate) bool {
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(cert.PublicKey)
+}

@@ -1,0 +1,141 @@
+// Package certificates is the operator's controller of what routers read of
+// Secrets and ConfigMaps. Routers run on workers, so their account reads one
+// namespace and no other; this controller copies into it what Ingresses and
+// Gateways name, and takes out what none names any more. What is copied decides
+// decide/ingress.
+package certificates
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+)
+
+// The pauses after which the cluster is looked at although nothing was told.
+const (
+	lookAnew = 100 * time.Millisecond
+	resync   = 30 * time.Second
+)
+
+// Reconciler copies.
+type Reconciler struct {
+	// Client reads copies and routers through the manager's cache, and writes.
+	Client client.Client
+	// Routes reads what names sources, and of sources what changed and nothing of
+	// their content: the operator does not hold the Secrets of a cluster.
+	Routes client.Reader
+	// Live reads a source itself.
+	Live client.Reader
+	// Events tells people; nil tells nobody.
+	Events events.EventRecorder
+
+	// kinds are those of the Gateway API that the cluster knows.
+	kinds kinds
+	// copied is true once everything that was named had been copied.
+	copied atomic.Bool
+	// told are the refusals that were told, each once.
+	told map[string]bool
+
+	mu sync.Mutex
+	// named are the sources of the last look: only a change of one of them counts.
+	named map[decide.Source]bool
+}
+
+// Copied reports whether routers that read copies alone would find all that is
+// there to be found: before that, one that reads Secrets itself must not be
+// replaced.
+func (r *Reconciler) Copied() bool { return r.copied.Load() }
+
+// Reconcile looks once. What it does does not depend on what it did before.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	err := r.step(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+	}
+	if err == nil {
+		r.copied.Store(true)
+		err = r.dropFormer(ctx)
+	}
+	return reconcile.Result{RequeueAfter: resync}, err
+}
+
+func (r *Reconciler) step(ctx context.Context) error {
+	routes, err := r.routes(ctx)
+	if err != nil {
+		return err
+	}
+	needed, refused := decide.NeededBy(routes)
+	r.remember(needed)
+	have, err := r.copies(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range needed {
+		problem, err := r.keep(ctx, n, have)
+		if problem != "" {
+			refused = append(refused, decide.Refused{Route: n.By, Why: problem})
+		}
+		errs = append(errs, err)
+	}
+	for _, o := range have {
+		errs = append(errs, r.drop(ctx, o))
+	}
+	r.tell(refused)
+	return errors.Join(errs...)
+}
+
+// remember notes which sources count.
+func (r *Reconciler) remember(needed []decide.Needed) {
+	named := map[decide.Source]bool{}
+	for _, n := range needed {
+		named[n.Source] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.named = named
+}
+
+// counts reports whether a Secret or a ConfigMap is one that is copied, or a
+// copy.
+func (r *Reconciler) counts(kind string, o client.Object) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return o.GetNamespace() == decide.CertificatesNamespace || r.named[decide.Source{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}]
+}
+
+// tell says to whoever made a route what of it routers are not given, once.
+func (r *Reconciler) tell(refused []decide.Refused) {
+	told := map[string]bool{}
+	for _, f := range refused {
+		text := f.Kind + " " + f.Namespace + "/" + f.Name + ": " + f.Why
+		if told[text] = true; r.told[text] {
+			continue
+		}
+		log.Log.Info("not given to routers", "route", f.Kind+" "+f.Namespace+"/"+f.Name, "why", f.Why)
+		if r.Events != nil {
+			r.Events.Eventf(&corev1.ObjectReference{
+				APIVersion: versionOf(f.Kind), Kind: f.Kind, Namespace: f.Namespace, Name: f.Name,
+			}, nil, corev1.EventTypeWarning, "CertificateNotServed", "Serve", "%s", f.Why)
+		}
+	}
+	r.told = told
+}
+
+func versionOf(kind string) string {
+	if kind == "Ingress" {
+		return "networking.k8s.io/v1"
+	}
+	return decide.GatewayGroup + "/v1"
+}

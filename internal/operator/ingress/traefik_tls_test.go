@@ -1,0 +1,125 @@
+package ingress
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/operator/certificates"
+)
+
+// tenant makes a namespace with a certificate for a host, and returns its Secret.
+func (c *cluster) tenant(namespace, host string) *corev1.Secret {
+	c.t.Helper()
+	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	c.must(client.IgnoreAlreadyExists(c.admin.Create(c.t.Context(), made)))
+	p, err := sign(&x509.Certificate{
+		SerialNumber: big.NewInt(7), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}, nil, nil)
+	c.must(err)
+	o := &corev1.Secret{ObjectMeta: objectMeta(namespace, "tls"), Data: map[string][]byte{corev1.TLSCertKey: p.cert, corev1.TLSPrivateKeyKey: p.key}}
+	c.create(o)
+	return o
+}
+
+// shows is whose name the certificate has that a client is shown for a name.
+func (r *router) shows(port int32, name string) string {
+	r.t.Helper()
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: name}}).DialContext(r.t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:gosec // to see what it shows
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = conn.Close() }()
+	secure, _ := conn.(*tls.Conn)
+	return strings.Join(secure.ConnectionState().PeerCertificates[0].DNSNames, " ")
+}
+
+// TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis: a namespace
+// that is made while a router runs is served with its own certificate within
+// seconds, by the same process and the same connections as before; a Gateway's
+// too, of another namespace.
+func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T) {
+	r, ports := onPorts(t)
+	c := r.c
+	copies := &certificates.Reconciler{Client: c.r.Client, Routes: c.r.Client, Live: c.r.Client}
+	copyAll := func() {
+		t.Helper()
+		_, err := copies.Reconcile(t.Context(), ctrl.Request{})
+		c.must(err)
+	}
+	c.route("mine", "openshift-x")
+	r.start()
+	roots := r.roots()
+	r.until("it serves", func() bool { return r.answer("https", ports[1], "mine.x.example", "/", roots) > 0 })
+	kept, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	c.must(err)
+	defer func() { _ = kept.Close() }()
+	ask := func() error {
+		_, err := fmt.Fprint(kept, "GET / HTTP/1.1\r\nHost: nobody.x.example\r\n\r\n")
+		c.must(err)
+		c.must(kept.SetReadDeadline(time.Now().Add(5 * time.Second)))
+		answer := make([]byte, 4096)
+		n, err := kept.Read(answer)
+		if err == nil && !strings.Contains(string(answer[:n]), "503 Service Unavailable") {
+			err = fmt.Errorf("it says %q", answer[:n])
+		}
+		return err
+	}
+	c.must(ask())
+
+	secret := c.tenant("shop", "bank.shop.example")
+	class := "openshift-x"
+	c.create(&networkingv1.Ingress{ObjectMeta: objectMeta("shop", "bank"), Spec: networkingv1.IngressSpec{
+		IngressClassName: &class, TLS: []networkingv1.IngressTLS{{SecretName: "tls"}},
+		Rules: []networkingv1.IngressRule{{Host: "bank.shop.example"}},
+	}})
+	began := time.Now()
+	copyAll()
+	r.until("the tenant's certificate is served", func() bool { return r.shows(ports[1], "bank.shop.example") == "bank.shop.example" })
+	t.Logf("a new namespace is served with its certificate after %s", time.Since(began).Round(time.Millisecond))
+	c.must(ask())
+
+	c.tenant("edge", "gate.edge.example")
+	gateway := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"gatewayClassName": class,
+		"listeners": []any{map[string]any{"name": "tls", "port": int64(ports[1]), "protocol": "HTTPS", "tls": map[string]any{
+			"certificateRefs": []any{map[string]any{"name": "tls"}},
+		}}},
+	}}}
+	gateway.SetGroupVersionKind(schema.GroupVersionKind{Group: decide.GatewayGroup, Version: "v1", Kind: "Gateway"})
+	gateway.SetNamespace("edge")
+	gateway.SetName("gate")
+	// What the operator does with it has a test of its own: this one is the
+	// routers' part.
+	var mine corev1.Secret
+	c.get("edge", "tls", &mine)
+	c.create(&corev1.Secret{ObjectMeta: objectMeta(decide.CertificatesNamespace, "edge.tls"), Data: mine.Data})
+	c.create(gateway)
+	r.until("the Gateway's certificate is served", func() bool { return r.shows(ports[1], "gate.edge.example") == "gate.edge.example" })
+
+	c.must(c.admin.Delete(t.Context(), secret))
+	copyAll()
+	r.until("a certificate that is gone is served no more", func() bool { return r.shows(ports[1], "bank.shop.example") != "bank.shop.example" })
+	c.must(ask())
+	if got := r.answer("https", ports[1], "mine.x.example", "/", roots); got == 0 || got == http.StatusServiceUnavailable {
+		t.Errorf("its other Ingress: %d", got)
+	}
+	if strings.Contains(r.said(), "forbidden") {
+		t.Error("it asked for more than it may read")
+	}
+}

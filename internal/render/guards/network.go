@@ -1,0 +1,56 @@
+package guards
+
+import "fmt"
+
+// PodNetworkAccount is the account of the pod network's daemon, which is on
+// every host.
+const PodNetworkAccount = "system:serviceaccount:kube-flannel:flannel"
+
+// nodeOfToken is where a token says on which node its pod is. The API server
+// writes it into the token; nobody who asks for one can.
+const nodeOfToken = "authentication.kubernetes.io/node-name"
+
+// PodNetwork keeps the daemon's account to what the daemon does: it says of its
+// own node how pods there are reached. The right that it needs for that, to
+// patch the status of nodes, is a right over every node, and over the labels
+// and annotations of all of them, since that endpoint takes those too.
+func PodNetwork() Guard {
+	const unavailable = "NetworkUnavailable"
+	// others are the conditions that are kubelet's and the controllers'.
+	others := func(o string) string {
+		return fmt.Sprintf("%s.filter(c, c.type != '%s')", field(o, "status.conditions", "[]"), unavailable)
+	}
+	const why = "the account of the pod network says how pods of its own host are reached, and nothing else: "
+	const instead = ". Its daemon never asks for more, so somebody else has its token: look which host that is."
+	return everywhere(newGuard("pod-network",
+		on([]string{"nodes", "nodes/status"}, []string{""}, create, update, remove),
+		variables{
+			{"daemon", fmt.Sprintf("request.userInfo.username == '%s'", PodNetworkAccount)},
+			{"places", fmt.Sprintf("has(request.userInfo.extra) && '%[1]s' in request.userInfo.extra ? request.userInfo.extra['%[1]s'] : []", nodeOfToken)},
+			{"whole", "object != null && oldObject != null"},
+			{"before", field("oldObject", "metadata.annotations", "{}")},
+			{"after", field("object", "metadata.annotations", "{}")},
+		},
+		checks{
+			check("!variables.daemon || (variables.whole && variables.places == [dyn(object).metadata.name])",
+				why+"this is another node than that of its token, or one that is made or deleted"+instead),
+			check("!variables.daemon || !variables.whole || ("+same("metadata", "annotations", "managedFields", "resourceVersion", "generation")+")",
+				why+"labels, owners and finalizers of a node are not its own"+instead),
+			check("!variables.daemon || !variables.whole || ("+
+				"variables.after.all(k, k.startsWith('flannel.alpha.coreos.com/') || (k in variables.before && variables.before[k] == variables.after[k])) && "+
+				"variables.before.all(k, k.startsWith('flannel.alpha.coreos.com/') || k in variables.after))",
+				why+"only annotations of flannel.alpha.coreos.com are its own"+instead),
+			check("!variables.daemon || !variables.whole || ("+same("status", "conditions")+" && "+same("spec")+")",
+				why+"addresses and whatever else kubelet says of a node are not its own"+instead),
+			check(fmt.Sprintf("!variables.daemon || !variables.whole || (%[1]s.all(c, c in %[2]s) && %[2]s.all(c, c in %[1]s))", others("object"), others("oldObject")),
+				why+"of a node's conditions only "+unavailable+" is its own"+instead),
+		}))
+}
+
+// same is whether two versions of an object are the same in all that is in one
+// part of it, but for some fields.
+func same(part string, but ...string) string {
+	old, now := field("oldObject", part, "{}"), field("object", part, "{}")
+	return fmt.Sprintf("%[1]s.all(k, k in %[3]s || (k in %[2]s && %[1]s[k] == %[2]s[k])) && %[2]s.all(k, k in %[3]s || k in %[1]s)",
+		now, old, list(but))
+}
