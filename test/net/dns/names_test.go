@@ -58,8 +58,14 @@ func expectNames(s *server, at netip.Addr, has4, has6 bool) {
 		s.want(at, name, dns.TypeA, either(has4, "10.9.0."+last))
 		s.want(at, name, dns.TypeAAAA, either(has6, "fd09::"+last))
 	}
-	for _, name := range []string{"xapi.demo.example.com.", "apiX.demo.example.com.", "fooapps.demo.example.com.", "x.fooapps.demo.example.com.", "apps.demo.example.com.", "nobody.demo.example.com."} {
+	for _, name := range []string{"xapi.demo.example.com.", "apiX.demo.example.com.", "fooapps.demo.example.com.", "x.fooapps.demo.example.com.", "nobody.demo.example.com."} {
 		s.want(at, name, dns.TypeA, "NXDOMAIN")
+	}
+	for _, name := range []string{"apps.demo.example.com.", "demo.example.com."} { // there are names below them
+		s.want(at, name, dns.TypeA, "NOERROR")
+	}
+	for _, name := range []string{"x.apps.demo.example.com.", "api.demo.example.com.", "host-0.demo.example.com."} { // the site denies all
+		s.want(at, name, dns.TypeTXT, "NOERROR")
 	}
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		m, err := s.ask(at, "api.demo.example.com.", qtype)
