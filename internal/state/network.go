@@ -16,6 +16,11 @@ type NetworkSettings struct {
 	IngressVIPs []netip.Addr `json:"ingressVIPs,omitempty"`
 	// MachineNetworks are the networks of the hosts.
 	MachineNetworks []netip.Prefix `json:"machineNetworks,omitempty"`
+	// PodNetworks and ServiceNetworks are the site's for the life of the cluster.
+	PodNetworks     []netip.Prefix `json:"podNetworks,omitempty"`
+	ServiceNetworks []netip.Prefix `json:"serviceNetworks,omitempty"`
+	// NameClients are further networks that may ask the hosts' name servers.
+	NameClients []netip.Prefix `json:"nameClients,omitempty"`
 	// ControlPlanes is the number of control planes that the site is made of.
 	ControlPlanes int `json:"controlPlanes"`
 	// Fencing is true on two control planes that switch each other off.

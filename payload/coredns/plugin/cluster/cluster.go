@@ -34,7 +34,7 @@ func (c *Cluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
 	soa := z.authority(state.QName())
-	if found == nil || !known(state.QType()) && z.holds(state.Name()) {
+	if found == nil || !found.whole(state.QType()) && z.holds(state.Name()) {
 		return exists.Ask(ctx, c.Name(), c.Next, w, r, soa)
 	}
 	m := exists.Empty(r, soa)

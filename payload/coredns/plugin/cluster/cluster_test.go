@@ -188,6 +188,25 @@ func TestNobodyElseDeniesANameOfTheCluster(t *testing.T) {
 	}
 }
 
+// forward's health check asks for NS records: whether this server lives must not
+// hang on whether the site's does.
+func TestAHostIsNobodysZoneAndIsSaidToBeNoneWithoutAskingOthers(t *testing.T) {
+	c := with(t, dual)
+	c.Next = others(dns.RcodeServerFailure, "")
+	for _, qtype := range []uint16{dns.TypeNS, dns.TypeSOA, dns.TypeDS} {
+		for _, name := range []string{"api-int.demo.example.org.", "host-0.demo.example.org.", "host-0."} {
+			if m := ask(t, c, name, qtype); m.Rcode != dns.RcodeSuccess || len(m.Ns) != 1 {
+				t.Errorf("%s %s: %v", name, dns.TypeToString[qtype], m)
+			}
+		}
+		for _, name := range []string{"_acme-challenge.x.apps.demo.example.org.", "apps.demo.example.org.", "demo.example.org."} {
+			if m := ask(t, c, name, qtype); m.Rcode != dns.RcodeServerFailure {
+				t.Errorf("%s %s is not asked of the site: %v", name, dns.TypeToString[qtype], m)
+			}
+		}
+	}
+}
+
 // what is asked about a node's short name leads nowhere but here.
 func TestAShortNameIsNoneForOthers(t *testing.T) {
 	c := with(t, dual)

@@ -29,6 +29,8 @@ type zone struct {
 type addresses struct {
 	v4, v6 []net.IP
 	ttl    uint32
+	// wildcard is set where they are those of any name below one.
+	wildcard bool
 }
 
 // empty is the zone of a server that has read no file yet.
@@ -117,7 +119,7 @@ func (z *zone) entry(h dns.RR_Header) *addresses {
 	}
 	a := of[name]
 	if a == nil {
-		a = &addresses{ttl: h.Ttl}
+		a = &addresses{ttl: h.Ttl, wildcard: name != strings.ToLower(h.Name)}
 		of[name] = a
 	}
 	return a
@@ -144,9 +146,16 @@ func (z *zone) lookup(name string) (found *addresses, exists bool) {
 	return nil, false
 }
 
-// known reports whether all there is of a type is here.
-func known(qtype uint16) bool {
-	return qtype == dns.TypeA || qtype == dns.TypeAAAA || qtype == dns.TypeANY
+// whole reports whether all there is of a type is here: addresses, and that the
+// name of a host is no zone of somebody's. Below a wildcard a site may have one.
+func (a *addresses) whole(qtype uint16) bool {
+	switch qtype {
+	case dns.TypeA, dns.TypeAAAA, dns.TypeANY:
+		return true
+	case dns.TypeNS, dns.TypeSOA, dns.TypeDS:
+		return !a.wildcard
+	}
+	return false
 }
 
 // answer returns the records of a name for a question's type.
