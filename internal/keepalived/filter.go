@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"github.com/google/nftables"
@@ -41,52 +42,69 @@ var sides = []side{
 	{"6", nftables.TypeIP6Addr, unix.NFPROTO_IPV6, 8, 24, 7, 16, netip.Addr.Is6},
 }
 
+// wanted is a table as it should be.
+type wanted struct {
+	table *nftables.Table
+	chain *nftables.Chain
+	sets  []wantedSet
+	rules [][]expr.Any
+}
+
+type wantedSet struct {
+	*nftables.Set
+	addresses []netip.Addr
+}
+
+// content is the table for a filter.
+func (f Filter) content() wanted {
+	accept := nftables.ChainPolicyAccept
+	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
+	w := wanted{table: table, chain: &nftables.Chain{
+		Name: "input", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
+		Priority: nftables.ChainPriorityFilter, Policy: &accept,
+	}}
+	for i, s := range sides {
+		id := uint32(2*i) + 1 //nolint:gosec // there are two
+		own := &nftables.Set{Table: table, ID: id, Name: "own" + s.suffix, KeyType: s.key}
+		peers := &nftables.Set{Table: table, ID: id + 1, Name: "peers" + s.suffix, KeyType: s.key}
+		w.sets = append(w.sets, wantedSet{own, of(f.Own, s)}, wantedSet{peers, of(f.Peers, s)})
+		for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s)} {
+			exprs := append(advertTo(s, own), stranger...)
+			w.rules = append(w.rules, append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}))
+		}
+	}
+	return w
+}
+
 // Apply makes the host's table what the filter says, in one transaction, and
-// reports whether it had to.
+// reports whether it had to. It compares all of the table: whoever edits a rule
+// in its place leaves as many as there were.
 func (f Filter) Apply() (changed bool, err error) {
 	conn, err := nftables.New()
 	if err != nil {
 		return false, fmt.Errorf("nftables: %w", err)
 	}
-	if f.applied(conn) {
+	w := f.content()
+	if w.applied(conn) {
 		return false, nil
 	}
-	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
-	conn.AddTable(table) // so that there is one to delete
-	conn.DelTable(table)
-	conn.AddTable(table)
-	accept := nftables.ChainPolicyAccept
-	input := conn.AddChain(&nftables.Chain{
-		Name: "input", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
-		Priority: nftables.ChainPriorityFilter, Policy: &accept,
-	})
-	for _, s := range sides {
-		if err := f.add(conn, table, input, s); err != nil {
+	conn.AddTable(w.table) // so that there is one to delete
+	conn.DelTable(w.table)
+	conn.AddTable(w.table)
+	conn.AddChain(w.chain)
+	for _, s := range w.sets {
+		if err := conn.AddSet(s.Set, elements(s.addresses)); err != nil {
 			return false, fmt.Errorf("table %s: %w", filterTable, err)
 		}
+	}
+	for _, exprs := range w.rules {
+		conn.AddRule(&nftables.Rule{Table: w.table, Chain: w.chain, Exprs: exprs})
 	}
 	if err := conn.Flush(); err != nil {
 		return false, fmt.Errorf("write table %s: %w", filterTable, err)
 	}
 	return true, nil
 }
-
-// add adds the sets and the rule of one family.
-func (f Filter) add(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, s side) error {
-	own := &nftables.Set{Table: table, Name: "own" + s.suffix, KeyType: s.key}
-	peers := &nftables.Set{Table: table, Name: "peers" + s.suffix, KeyType: s.key}
-	if err := errors.Join(conn.AddSet(own, elements(f.Own, s)), conn.AddSet(peers, elements(f.Peers, s))); err != nil {
-		return err
-	}
-	for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s)} {
-		exprs := append(advertTo(s, own), stranger...)
-		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})})
-	}
-	return nil
-}
-
-// rulesPerSide is how many rules there are for each family.
-const rulesPerSide = 2
 
 // advertTo matches what is VRRP and for one of this host's own addresses.
 func advertTo(s side, own *nftables.Set) []expr.Any {
@@ -129,28 +147,65 @@ func of(list []netip.Addr, s side) []netip.Addr {
 	return out
 }
 
-func elements(list []netip.Addr, s side) []nftables.SetElement {
+func elements(list []netip.Addr) []nftables.SetElement {
 	var out []nftables.SetElement
-	for _, a := range of(list, s) {
+	for _, a := range list {
 		out = append(out, nftables.SetElement{Key: a.AsSlice()})
 	}
 	return out
 }
 
-// applied reports whether the host's table is this filter. What cannot be read
-// is not.
-func (f Filter) applied(conn *nftables.Conn) bool {
-	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
-	rules, err := conn.GetRules(table, &nftables.Chain{Name: "input", Table: table})
-	if err != nil || len(rules) != rulesPerSide*len(sides) {
+// applied reports whether the host's table is this one. What cannot be read is
+// not.
+func (w wanted) applied(conn *nftables.Conn) bool {
+	chains, err := conn.ListChainsOfTableFamily(w.table.Family)
+	if err != nil {
 		return false
 	}
-	for _, s := range sides {
-		if !has(conn, table, "own"+s.suffix, of(f.Own, s)) || !has(conn, table, "peers"+s.suffix, of(f.Peers, s)) {
+	chains = slices.DeleteFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name != filterTable })
+	if len(chains) != 1 || !sameChain(chains[0], w.chain) {
+		return false
+	}
+	rules, err := conn.GetRules(w.table, w.chain)
+	if err != nil || !sameRules(rules, w.rules) {
+		return false
+	}
+	for _, s := range w.sets {
+		if !has(conn, w.table, s.Name, s.addresses) {
 			return false
 		}
 	}
 	return true
+}
+
+func sameChain(got, want *nftables.Chain) bool {
+	return got.Name == want.Name && got.Type == want.Type && got.Hooknum != nil && got.Priority != nil && got.Policy != nil &&
+		*got.Hooknum == *want.Hooknum && *got.Priority == *want.Priority && *got.Policy == *want.Policy
+}
+
+// sameRules compares what rules say: not what they have counted, nor the numbers
+// of sets, which hold within one transaction.
+func sameRules(got []*nftables.Rule, want [][]expr.Any) bool {
+	return slices.EqualFunc(got, want, func(r *nftables.Rule, exprs []expr.Any) bool {
+		return reflect.DeepEqual(said(r.Exprs), said(exprs))
+	})
+}
+
+func said(exprs []expr.Any) []expr.Any {
+	out := make([]expr.Any, len(exprs))
+	for i, e := range exprs {
+		switch e := e.(type) {
+		case *expr.Counter:
+			out[i] = &expr.Counter{}
+		case *expr.Lookup:
+			named := *e
+			named.SetID = 0
+			out[i] = &named
+		default:
+			out[i] = e
+		}
+	}
+	return out
 }
 
 func has(conn *nftables.Conn, table *nftables.Table, name string, want []netip.Addr) bool {

@@ -109,7 +109,7 @@ func (f *Finding) keepalived(s network.Status) {
 	f.fact("this host holds %s", strings.Join(held, ", "))
 	for _, c := range s.View.Claims {
 		if c.RouterID != 0 {
-			f.trouble("%s, no host of this cluster, uses virtual router id %d", c.By, c.RouterID)
+			f.trouble("%s, no host of this cluster, sends adverts about one of its virtual IPs, with its router id %d", c.By, c.RouterID)
 			continue
 		}
 		f.trouble("%s also answers for %s", c.By, c.VIP)

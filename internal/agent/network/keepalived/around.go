@@ -100,8 +100,7 @@ const (
 	lookPatience = 5 * time.Second
 )
 
-// strangers listens now and then for whoever else claims the cluster's VIPs or
-// its router ids.
+// strangers listens now and then for whoever else claims the cluster's VIPs.
 func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkView))) error {
 	for ctx.Err() == nil {
 		instances, fresh := p.asking()
@@ -113,9 +112,10 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 		if fresh {
 			window = firstLook
 		}
-		claims := p.look(ctx, instances, window)
+		claims, namesakes := p.look(ctx, instances, window)
 		update(func(v *state.NetworkView) { v.Claims = claims })
 		p.looked(instances, claims)
+		p.met(namesakes)
 		pause := lookEvery
 		if len(claims) > 0 {
 			pause = lookAgain
@@ -126,7 +126,7 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 }
 
 // look listens on every interface that the instances use.
-func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) []state.VIPClaim {
+func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) (claims, namesakes []state.VIPClaim) {
 	ctx, cancel := context.WithTimeout(ctx, window+lookPatience)
 	defer cancel()
 	ask := map[string][]netip.Addr{}
@@ -189,4 +189,18 @@ func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim) {
 	}
 	p.claims, p.view.Claims = claims, claims
 	p.retell()
+}
+
+// mostNamesakes bounds of how many machines that use our router ids the log tells:
+// whoever forges adverts may be as many as he likes.
+const mostNamesakes = 16
+
+// met says once of each machine that uses a router id of ours for itself.
+func (p *Piece) met(namesakes []state.VIPClaim) {
+	for _, c := range namesakes {
+		if len(p.namesakes) < mostNamesakes && !slices.Contains(p.namesakes, c) {
+			p.namesakes = append(p.namesakes, c)
+			p.Logf("keepalived: %s", vrrp.ExplainNamesake(c))
+		}
+	}
 }

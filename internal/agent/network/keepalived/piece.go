@@ -59,6 +59,9 @@ type Piece struct {
 	// asked about, and claims is what came of it.
 	asked, listened map[netip.Addr]bool
 	claims          []state.VIPClaim
+	// namesakes are the machines with a router id of ours that the log has told
+	// of. It belongs to the part that looks for strangers.
+	namesakes []state.VIPClaim
 	// These tell the parts of Run that something changed; each holds one.
 	wake, wakeReach, wakeLook chan struct{}
 }
