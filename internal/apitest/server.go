@@ -80,11 +80,13 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	_, port, _ := net.SplitHostPort(ports[2])
-	s.run(ctx, "kube-apiserver", append([]string{"--etcd-servers=" + client, "--bind-address=127.0.0.1", "--secure-port=" + port,
+	s.run(ctx, "kube-apiserver", append([]string{
+		"--etcd-servers=" + client, "--bind-address=127.0.0.1", "--secure-port=" + port,
 		"--cert-dir=" + s.file("certs"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--allow-privileged=true",
 		"--disable-admission-plugins=ServiceAccount", "--token-auth-file=" + s.file("tokens"),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + s.file("key"), "--service-account-signing-key-file=" + s.file("key")}, more...)...)
+		"--service-account-key-file=" + s.file("key"), "--service-account-signing-key-file=" + s.file("key"),
+	}, more...)...)
 	asAdmin, err := rest.HTTPClientFor(s.config)
 	if err != nil {
 		return err

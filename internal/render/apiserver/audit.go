@@ -57,16 +57,24 @@ func auditPolicy() auditv1.Policy {
 			// A lease is renewed every few seconds, by each host and each program; by its
 			// own a host says too how the API is reached from outside. One that tries it
 			// with another one's is refused and leaves no line.
-			{Level: auditv1.LevelNone, Users: components, Verbs: []string{"get", "create", "update"},
-				Namespaces: []string{metav1.NamespaceSystem}, Resources: of("coordination.k8s.io", "leases")},
-			{Level: auditv1.LevelNone, UserGroups: []string{"system:nodes"}, Verbs: []string{"get", "update", "patch"},
-				Namespaces: []string{"kube-node-lease"}, Resources: of("coordination.k8s.io", "leases")},
+			{
+				Level: auditv1.LevelNone, Users: components, Verbs: []string{"get", "create", "update"},
+				Namespaces: []string{metav1.NamespaceSystem}, Resources: of("coordination.k8s.io", "leases"),
+			},
+			{
+				Level: auditv1.LevelNone, UserGroups: []string{"system:nodes"}, Verbs: []string{"get", "update", "patch"},
+				Namespaces: []string{"kube-node-lease"}, Resources: of("coordination.k8s.io", "leases"),
+			},
 			// An Event is itself a record.
-			{Level: auditv1.LevelNone, Verbs: []string{"create", "update", "patch"},
-				Resources: append(of("", "events"), of("events.k8s.io", "events")...)},
+			{
+				Level: auditv1.LevelNone, Verbs: []string{"create", "update", "patch"},
+				Resources: append(of("", "events"), of("events.k8s.io", "events")...),
+			},
 			// Who changes guards, webhooks and rights, and into what.
-			{Level: auditv1.LevelRequestResponse, Verbs: writes,
-				Resources: append(of("admissionregistration.k8s.io"), of("rbac.authorization.k8s.io")...)},
+			{
+				Level: auditv1.LevelRequestResponse, Verbs: writes,
+				Resources: append(of("admissionregistration.k8s.io"), of("rbac.authorization.k8s.io")...),
+			},
 			// Whoever touched these, also a program of the control plane; never what is in
 			// them. A token is in the answer to a request for one, and in a review of one.
 			{Level: auditv1.LevelMetadata, Resources: append(
