@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/incident"
+	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/command"
@@ -58,6 +60,9 @@ loopback address.`,
 // runAgent runs what this host's role and the cluster's shape ask for, until the
 // context ends or a part of it cannot go on.
 func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) error {
+	if err := install.CloseFiles("/"); err != nil {
+		_, _ = fmt.Fprintln(log, err) // all that is about keeps the host going
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
 	net, err := hostnet.New(ctx, hostnet.Options{

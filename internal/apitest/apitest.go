@@ -36,8 +36,20 @@ type API struct {
 	// Certificates is the folder with the API server's certificate and key,
 	// apiserver.crt and apiserver.key.
 	Certificates string
+	// Folder is the one that Setup.Arguments was given, Etcd where the server's
+	// etcd answers anybody.
+	Folder, Etcd string
 	// kubeconfig is a file with that access, kubectl the program.
 	kubeconfig, kubectl string
+}
+
+// Setup is what a package's tests need besides what all tests have.
+type Setup struct {
+	// Controllers are run too.
+	Controllers []string
+	// Arguments are further ones of the API server. It may write files for them
+	// below a folder.
+	Arguments func(folder string) ([]string, error)
 }
 
 // Main runs a package's tests with one API server for all of them, whose
@@ -45,6 +57,11 @@ type API struct {
 // yet api stays nil, unless HOLDFAST_REQUIRE_TOOLS is 1. The controllers are run
 // besides those that every test has.
 func Main(m *testing.M, api **API, controllers ...string) int {
+	return MainWith(m, api, Setup{Controllers: controllers})
+}
+
+// MainWith is Main for a server that is set up in another way.
+func MainWith(m *testing.M, api **API, setup Setup) int {
 	paths, err := findAll()
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "NOT TESTED against a real API: %v\n", err)
@@ -60,14 +77,17 @@ func Main(m *testing.M, api **API, controllers ...string) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // below the folder for temporary files
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{dir: dir, paths: paths, controllers: controllers, ended: make(chan exit, len(programs))}
+	s := &server{dir: dir, paths: paths, setup: setup, ended: make(chan exit, len(programs))}
 	defer s.wait()
 	defer stop()
 	if err := s.start(ctx); err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "start an API server: %v\n%s", err, s.words())
 		return 1
 	}
-	*api = &API{Config: s.config, Certificates: s.file("certs"), kubeconfig: s.file("kubeconfig"), kubectl: paths[tool]}
+	*api = &API{
+		Config: s.config, Certificates: s.file("certs"), Folder: dir, Etcd: s.etcd,
+		kubeconfig: s.file("kubeconfig"), kubectl: paths[tool],
+	}
 	return m.Run()
 }
 
@@ -78,6 +98,24 @@ func Need(t *testing.T, api *API) *API {
 		t.Skip("NOT TESTED: this needs the release's API server (run `holdfast release build` once)")
 	}
 	return api
+}
+
+// Program is a program of the release that a test runs by itself. The test is
+// skipped where none was built.
+func Program(t *testing.T, name string) string {
+	t.Helper()
+	cache, err := release.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := find(cache, name)
+	if err != nil && os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	return path
 }
 
 // Install applies manifests as an installation does: kinds, objects, statuses.

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,11 +41,12 @@ type exit struct {
 type server struct {
 	dir   string
 	paths map[string]string
-	// controllers are run besides those of every test.
-	controllers []string
-	config      *rest.Config
-	running     int
-	ended       chan exit
+	setup Setup
+	// etcd is where etcd answers clients.
+	etcd    string
+	config  *rest.Config
+	running int
+	ended   chan exit
 }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
@@ -57,12 +59,19 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	client, peer := "http://"+ports[0], "http://"+ports[1]
+	s.etcd = client
 	s.config = &rest.Config{
 		Host: "https://" + ports[2], BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		QPS: 200, Burst: 400,
 	}
 	if err := s.writeFiles(); err != nil {
 		return err
+	}
+	var more []string
+	if s.setup.Arguments != nil {
+		if more, err = s.setup.Arguments(s.dir); err != nil {
+			return err
+		}
 	}
 	s.run(ctx, "etcd", "--data-dir="+s.file("etcd"), "--unsafe-no-fsync", "--name=test", "--initial-cluster=test="+peer,
 		"--listen-client-urls="+client, "--advertise-client-urls="+client,
@@ -71,11 +80,13 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	_, port, _ := net.SplitHostPort(ports[2])
-	s.run(ctx, "kube-apiserver", "--etcd-servers="+client, "--bind-address=127.0.0.1", "--secure-port="+port,
-		"--cert-dir="+s.file("certs"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--allow-privileged=true",
-		"--disable-admission-plugins=ServiceAccount", "--token-auth-file="+s.file("tokens"),
+	s.run(ctx, "kube-apiserver", append([]string{
+		"--etcd-servers=" + client, "--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--cert-dir=" + s.file("certs"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--allow-privileged=true",
+		"--disable-admission-plugins=ServiceAccount", "--token-auth-file=" + s.file("tokens"),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+s.file("key"), "--service-account-signing-key-file="+s.file("key"))
+		"--service-account-key-file=" + s.file("key"), "--service-account-signing-key-file=" + s.file("key"),
+	}, more...)...)
 	asAdmin, err := rest.HTTPClientFor(s.config)
 	if err != nil {
 		return err
@@ -84,7 +95,7 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	s.run(ctx, "kube-controller-manager", "--kubeconfig="+s.file("kubeconfig"), "--leader-elect=false", "--secure-port=0",
-		"--controllers="+strings.Join(append(s.controllers,
+		"--controllers="+strings.Join(append(slices.Clone(s.setup.Controllers),
 			"job-controller", "garbage-collector-controller", "namespace-controller", "validatingadmissionpolicy-status-controller"), ","))
 	return nil
 }

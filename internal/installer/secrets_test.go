@@ -34,6 +34,7 @@ func secretsOf(t *testing.T, s *site.Site) map[string]string {
 		"BMC password 1": "hush-1", "BMC password 2": "hush-2", "proxy password": "hush-proxy",
 		"pull secret": "Y2xlcms6aHVzaC1wdWxs", "private key": "PRIVATE KEY",
 		"bootstrap token": s.Identity.BootstrapToken, "progress token": s.Identity.ProgressToken,
+		"root of the keys of etcd": string(s.Identity.EncryptionRoot),
 	}
 	for _, role := range []state.Role{state.RoleMaster, state.RoleWorker} {
 		token, err := s.JoinToken(role)

@@ -40,11 +40,14 @@ func Generate(now time.Time, random io.Reader) (site.Identity, error) {
 		ConfigCA:      g.authority("holdfast-config-server"),
 		ServiceSigner: g.signer(),
 		JoinKey:       g.bytes(32),
+
+		EncryptionRoot: g.bytes(32),
+		EncryptionKeys: []int{1},
 	}
 	id.BootstrapToken = g.bootstrapToken()
 	id.ProgressToken = strings.ToLower(g.text(32))
 	id.Admin = g.issue(id.KubernetesCA, &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}},
+		Subject:     pkix.Name{CommonName: "kubernetes-admin", Organization: []string{site.AdministratorsGroup}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		NotAfter:    g.now.Add(adminLifetime),
 	})

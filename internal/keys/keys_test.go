@@ -65,7 +65,7 @@ func TestAuthoritiesSignAndLastTenYears(t *testing.T) {
 func TestTheAdministratorIsAClientOfTheClusterAuthorityForAYear(t *testing.T) {
 	id := generate(t)
 	c := parse(t, id.Admin)
-	if c.Subject.CommonName != "kubernetes-admin" || !slices.Equal(c.Subject.Organization, []string{"system:masters"}) {
+	if c.Subject.CommonName != "kubernetes-admin" || !slices.Equal(c.Subject.Organization, []string{"holdfast:administrators"}) {
 		t.Errorf("named %s", c.Subject)
 	}
 	if want := now.Add(year); !c.NotAfter.Equal(want) {

@@ -13,6 +13,11 @@ import (
 // configuration server: as long as an installation may reasonably take.
 const JoinLifetime = 24 * time.Hour
 
+// AdministratorsGroup is the group of the kubeconfig that an installation makes.
+// What it may do says a binding, which can be taken away; the group
+// system:masters, which is above all bindings, ends with its certificate only.
+const AdministratorsGroup = "holdfast:administrators"
+
 // Identity is what the installer generates once for a cluster.
 type Identity struct {
 	// ClusterID is a random UUID.
@@ -36,7 +41,16 @@ type Identity struct {
 	JoinToken string `json:"joinToken,omitempty"`
 	// ProgressToken opens the read-only progress of the installation.
 	ProgressToken string `json:"progressToken,omitempty"`
+	// EncryptionRoot is what the keys of secrets in etcd follow from. A site from
+	// before there was one keeps them in clear text.
+	EncryptionRoot []byte `json:"encryptionRoot,omitempty"`
+	// EncryptionKeys are the numbers of the keys in use when this copy was made,
+	// the one that is written with first.
+	EncryptionKeys []int `json:"encryptionKeys,omitempty"`
 }
+
+// Encrypts reports whether the site's API servers write secrets encrypted.
+func (id Identity) Encrypts() bool { return len(id.EncryptionRoot) > 0 && len(id.EncryptionKeys) > 0 }
 
 // KeyPair is a certificate and its private key, both PEM. The service signer
 // has a public key in place of a certificate.

@@ -80,5 +80,6 @@ func New(t testing.TB, text string) *site.Site {
 	id.BootstrapToken = "abcdef.0123456789abcdef"
 	id.ProgressToken = "progress-secret"
 	id.JoinKey = []byte("0123456789abcdef0123456789abcdef")
+	id.EncryptionRoot = []byte("encrypts-encrypts-encrypts-encry")
 	return &site.Site{Config: cfg, Identity: id}
 }

@@ -113,6 +113,9 @@ func rendered(c *config.InstallConfig, top topology.Topology) (map[place][]strin
 			return nil, err
 		}
 		at := place{o.GroupVersionKind(), o.Namespace}
+		if o.Name == manifests.Administrators {
+			continue // a person takes it away
+		}
 		if !slices.Contains(out[at], o.Name) { // a status is a file of its own
 			out[at] = append(out[at], o.Name)
 		}

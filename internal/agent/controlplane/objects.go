@@ -26,7 +26,7 @@ const objectInterval = 45 * time.Second
 // the installation, and so are made again as they were. The others are told by
 // `holdfast status` alone: the install configuration has old passwords for a
 // Secret, and nothing of what people changed since in an object of
-// configuration. Guards are the operator's.
+// configuration. Guards are the operator's, and who is an administrator a person's.
 var remade = map[string]string{
 	"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/%sserviceaccounts", "Service": "/api/v1/%sservices",
 	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -63,7 +63,7 @@ func ownObjects(s *site.Site) ([]ownObject, error) {
 		if o.Kind == "ConfigMap" && o.Name == siteConfigName {
 			collection = "/api/v1/%sconfigmaps"
 		}
-		if collection == "" || path.Dir(file.Path) != manifests.Objects {
+		if collection == "" || path.Dir(file.Path) != manifests.Objects || o.Name == manifests.Administrators {
 			continue
 		}
 		if strings.Contains(collection, "%s") {

@@ -64,7 +64,7 @@ func renderKeepalived(v state.NetworkView) (Rendered, error) {
 		return out, err
 	}
 	pod, err := keepalived.Pod(payload.Image("keepalived"))
-	out.Files = []state.File{{Path: keepalived.ConfigPath, Data: conf}, {Path: keepalived.PodPath, Data: pod}}
+	out.Files = []state.File{{Path: keepalived.ConfigPath, Data: conf}, {Path: keepalived.PodPath, Data: pod, Mode: state.SecretFileMode}}
 	return out, err
 }
 
@@ -116,7 +116,7 @@ func renderCoreDNS(v state.NetworkView, root string) (Rendered, error) {
 	pod, err := coredns.Pod(payload.Image("coredns"))
 	out.Why = fmt.Sprintf("%d nodes, %d name servers of the site", len(v.Nodes.Value), len(v.Upstreams))
 	out.Files = []state.File{
-		{Path: coredns.ZonePath, Data: coredns.Zone(zone)}, {Path: coredns.ConfigPath, Data: conf}, {Path: coredns.PodPath, Data: pod},
+		{Path: coredns.ZonePath, Data: coredns.Zone(zone)}, {Path: coredns.ConfigPath, Data: conf}, {Path: coredns.PodPath, Data: pod, Mode: state.SecretFileMode},
 	}
 	return out, err
 }

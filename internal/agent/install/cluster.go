@@ -85,7 +85,7 @@ func (r *run) joinPodNetwork(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = host.WriteFiles("/", []state.File{{Path: cni.ConfPath, Data: conf}})
+	_, err = host.WriteFiles("/", []state.File{{Path: cni.ConfPath, Data: conf, Mode: state.SecretFileMode}})
 	return err
 }
 

@@ -129,7 +129,9 @@ func (r *run) steps() []step {
 	case state.RoleBootstrap:
 		list = append(list,
 			step{name: "write certificates", do: r.writeCertificates},
+			step{name: "write files of the API server", do: r.writeAPIServerFiles},
 			step{name: "start control plane", do: r.kubeadmInit},
+			step{name: "close files", do: closeFiles},
 			step{name: "apply manifests", do: r.applyManifests},
 			step{name: "join pod network", do: r.joinPodNetwork},
 			step{name: "wait for control planes", do: r.waitControlPlanes})
@@ -140,13 +142,16 @@ func (r *run) steps() []step {
 	case state.RoleMaster:
 		return append(list,
 			step{name: "write certificates", do: r.writeCertificates},
+			step{name: "write files of the API server", do: r.writeAPIServerFiles},
 			step{name: "join control plane", do: r.kubeadmJoin},
+			step{name: "close files", do: closeFiles},
 			step{name: "join pod network", do: r.joinPodNetwork},
 			step{name: "wait until ready", do: r.waitReady},
 			step{name: "take part in virtual IPs", do: r.joinVIPs})
 	default:
 		return append(list,
 			step{name: "join cluster", do: r.kubeadmJoin},
+			step{name: "close files", do: closeFiles},
 			step{name: "join pod network", do: r.joinPodNetwork})
 	}
 }

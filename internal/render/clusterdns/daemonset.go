@@ -46,8 +46,9 @@ func pod() corev1.PodSpec {
 		Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
 		// Other names are the host's own name server's.
-		DNSPolicy:  corev1.DNSDefault,
-		Containers: []corev1.Container{server()},
+		DNSPolicy:       corev1.DNSDefault,
+		SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Containers:      []corev1.Container{server()},
 		Volumes: []corev1.Volume{
 			{Name: "config-volume", VolumeSource: corev1.VolumeSource{
 				ConfigMap: &corev1.ConfigMapVolumeSource{

@@ -36,6 +36,7 @@ func Pod(image string) ([]byte, error) {
 		},
 		Spec: corev1.PodSpec{
 			HostNetwork: true, HostPID: true, DNSPolicy: corev1.DNSDefault,
+			SecurityContext:               &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			PriorityClassName:             "system-node-critical",
 			TerminationGracePeriodSeconds: new(int64(5)),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

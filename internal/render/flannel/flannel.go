@@ -92,9 +92,7 @@ func namespaced(n string) metav1.ObjectMeta {
 }
 
 func namespaceObject() corev1.Namespace {
-	ns := corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: meta(namespace)}
-	ns.Labels["pod-security.kubernetes.io/enforce"] = "privileged"
-	return ns
+	return corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: meta(namespace)}
 }
 
 func serviceAccount() corev1.ServiceAccount {
@@ -148,8 +146,9 @@ func daemonSet(s *site.Site) appsv1.DaemonSet {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					HostNetwork: true, ServiceAccountName: name, PriorityClassName: "system-node-critical",
-					Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-					Containers:  []corev1.Container{daemon(s)},
+					Tolerations:     []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+					Containers:      []corev1.Container{daemon(s)},
 					Volumes: []corev1.Volume{
 						volume.HostPath("run", "/run/flannel", corev1.HostPathDirectoryOrCreate),
 						volume.HostPath("xtables-lock", "/run/xtables.lock", corev1.HostPathFileOrCreate),

@@ -38,6 +38,7 @@ func Pod(image string) ([]byte, error) {
 		},
 		Spec: corev1.PodSpec{
 			HostNetwork:                   true,
+			SecurityContext:               &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			PriorityClassName:             "system-node-critical",
 			TerminationGracePeriodSeconds: new(int64(stopGrace)),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
@@ -100,6 +101,6 @@ func Files(s Site, image string) ([]state.File, error) {
 		return nil, err
 	}
 	return []state.File{
-		{Path: s.Paths.CA, Data: s.CA}, {Path: s.Paths.Config, Data: conf}, {Path: PodPath, Data: pod},
+		{Path: s.Paths.CA, Data: s.CA}, {Path: s.Paths.Config, Data: conf}, {Path: PodPath, Data: pod, Mode: state.SecretFileMode},
 	}, nil
 }

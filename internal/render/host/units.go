@@ -66,7 +66,8 @@ func proxyDropin(unit string) []ignition.Dropin {
 }
 
 // LimitNOFILE below is more than some machines may give; systemd then sets
-// what they may.
+// what they may. Containers inherit the limit of cores: none, since what is in
+// their memory would lie on the host's disk, at /var/lib/systemd/coredump.
 const containerdUnit = `[Unit]
 Description=containerd container runtime
 After=network.target local-fs.target
@@ -84,7 +85,7 @@ Restart=always
 RestartSec=2
 LimitNOFILE=1048576
 LimitNPROC=infinity
-LimitCORE=infinity
+LimitCORE=0
 TasksMax=infinity
 
 [Install]
@@ -93,6 +94,8 @@ WantedBy=multi-user.target
 
 // kubelet starts after the agent, which puts the host's own name server first
 // in resolv.conf: each pod gets a copy of the file as it is when it starts.
+// Nothing of systemd's name spaces is for kubelet, which mounts volumes for others
+// to see, nor for containerd, whose containers would inherit all else.
 const kubeletUnit = `[Unit]
 Description=kubelet, the node agent of Kubernetes
 After=containerd.service network-online.target holdfast-agent.service
@@ -106,11 +109,14 @@ EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
 ` + resolvconf.KubeletWait + `ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
 Restart=always
 RestartSec=2
+` + plain + talking + `RestrictRealtime=yes
 
 [Install]
 WantedBy=multi-user.target
 `
 
+// installUnit's program writes everywhere, sees the host's mounts as podman does
+// later, of which it asks for etcd's image, and is done.
 const installUnit = `[Unit]
 Description=Install this host into its Holdfast cluster
 After=network-online.target holdfast-trust.service containerd.service
@@ -127,6 +133,8 @@ ExecStart=/bin/sh -c 'exec "$(command -v /usr/local/bin/holdfast-agent || echo /
 Restart=on-failure
 RestartSec=3
 TimeoutStopSec=20
+` + plain + `RestrictRealtime=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK AF_PACKET
 
 [Install]
 WantedBy=multi-user.target
@@ -151,7 +159,7 @@ Restart=always
 RestartSec=1
 WatchdogSec=60
 CPUWeight=1000
-
+` + agentConfinement + `
 [Install]
 WantedBy=multi-user.target
 `
@@ -162,7 +170,9 @@ WantedBy=multi-user.target
 // unit's, and only the main process is ever killed. The watchdog is fed while
 // no part of the keeper's loop takes longer than it may. Where even the kill does
 // not end it, a thread that waits for a disk say, systemd gives up on it after
-// twice the time for a stop, and starts another.
+// twice the time for a stop, and starts another. What podman starts for it, etcd
+// and what watches over it, inherits what the unit may not, and has to see the
+// host's mounts as every other caller of podman does: so it is little.
 const etcdUnit = `[Unit]
 Description=Keeper of etcd on this host, one of two
 After=network-online.target local-fs.target
@@ -181,7 +191,7 @@ WatchdogSec=20
 TimeoutStopSec=10s
 KillMode=process
 Delegate=yes
-
+` + plain + talking + `
 [Install]
 WantedBy=multi-user.target
 `
@@ -211,7 +221,7 @@ Before=containerd.service holdfast-install.service
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/sh -c 'if command -v update-ca-certificates >/dev/null; then exec update-ca-certificates; else exec update-ca-trust; fi'
-
+` + trustConfinement + `
 [Install]
 WantedBy=multi-user.target
 `

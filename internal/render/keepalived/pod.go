@@ -33,6 +33,7 @@ func Pod(image string) ([]byte, error) {
 		},
 		Spec: corev1.PodSpec{
 			HostNetwork: true, HostPID: true,
+			SecurityContext:               &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			PriorityClassName:             "system-node-critical",
 			TerminationGracePeriodSeconds: new(int64(stopGrace)),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
@@ -61,8 +62,8 @@ func container(image string) corev1.Container {
 			"--use-file", ConfigPath, "--pid", PIDFile, "--vrrp_pid", "/run/holdfast/keepalived/vrrp.pid",
 		},
 		Resources: corev1.ResourceRequirements{Requests: requests()},
-		SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{
-			Add: []corev1.Capability{"NET_ADMIN", "NET_BROADCAST", "NET_RAW", "IPC_LOCK"},
+		SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{
+			Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_BROADCAST", "NET_RAW", "IPC_LOCK"},
 		}},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "config", MountPath: "/etc/holdfast/keepalived", ReadOnly: true},

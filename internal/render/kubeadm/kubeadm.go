@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -137,12 +138,21 @@ func cluster(s *site.Site) clusterConfiguration {
 			PodSubnet:     joinCIDRs(s.Config.Networking.ClusterNetwork),
 			ServiceSubnet: strings.Join(s.Config.Networking.ServiceNetwork, ","),
 		},
-		APIServer:         controlPlane{CertSANs: certSANs(s), ExtraArgs: append([]arg{readyCheck}, lostAfter()...)},
-		ControllerManager: controlPlane{ExtraArgs: append(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), monitorGrace())},
+		APIServer:         apiServer(s),
+		ControllerManager: controlPlane{ExtraArgs: slices.Concat(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), []arg{monitorGrace(), podsKept}, servers())},
+		Scheduler:         controlPlane{ExtraArgs: servers()},
 		Etcd:              etcd{Local: localEtcd{DataDir: "/var/lib/etcd", ImageTag: payload.ImageTag("etcd")}},
 		// Cluster DNS is Holdfast's own, one on every host: render/clusterdns.
 		// Said here and not by a skipped phase, it holds for kubeadm's upgrades too.
 		DNS: dns{Disabled: true},
+	}
+}
+
+func apiServer(s *site.Site) controlPlane {
+	args, mounts := files(s)
+	return controlPlane{
+		CertSANs: certSANs(s), ExtraVolumes: mounts,
+		ExtraArgs: slices.Concat([]arg{readyCheck}, lostAfter(), servers(), args),
 	}
 }
 
@@ -214,6 +224,7 @@ func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
 		ContainerRuntimeEndpoint: criSocket,
 		EvictionHard:             maps.Clone(evictionHard),
 	}
+	harden(&c)
 	if host.CgroupV1 {
 		c.FailCgroupV1 = new(false)
 	}

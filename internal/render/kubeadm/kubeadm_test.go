@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-func host(v1 bool, addresses ...string) state.HostFacts {
+func facts(v1 bool, addresses ...string) state.HostFacts {
 	f := state.HostFacts{NodeName: "cp-1", Interface: "eth0", CgroupV1: v1, RestrictOOM: v1}
 	for _, a := range addresses {
 		f.Addresses = append(f.Addresses, netip.MustParseAddr(a))
@@ -27,9 +27,9 @@ func TestInitMatchesTheApprovedFile(t *testing.T) {
 		config string
 		host   state.HostFacts
 	}{
-		"init-one-none.yaml": {sitetest.OneNone, host(false, "10.98.0.11")},
-		"init-two-dual.yaml": {sitetest.TwoDual, host(true, "10.98.0.11", "fd98::11")},
-		"init-three-v6.yaml": {sitetest.ThreeV6, host(false, "fd98::11")},
+		"init-one-none.yaml": {sitetest.OneNone, facts(false, "10.98.0.11")},
+		"init-two-dual.yaml": {sitetest.TwoDual, facts(true, "10.98.0.11", "fd98::11")},
+		"init-three-v6.yaml": {sitetest.ThreeV6, facts(false, "fd98::11")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := kubeadm.Init(sitetest.New(t, c.config), c.host, false)
@@ -43,7 +43,7 @@ func TestInitMatchesTheApprovedFile(t *testing.T) {
 
 // kubeadm refuses "all" beside the name of a single check.
 func TestResumingSkipsAllChecksAndNamesNone(t *testing.T) {
-	got, err := kubeadm.Init(sitetest.New(t, sitetest.OneNone), host(true, "10.98.0.11"), true)
+	got, err := kubeadm.Init(sitetest.New(t, sitetest.OneNone), facts(true, "10.98.0.11"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +59,10 @@ func TestJoinMatchesTheApprovedFile(t *testing.T) {
 		host   state.HostFacts
 		before kubeadm.Progress
 	}{
-		"join-master-dual.yaml": {sitetest.TwoDual, state.RoleMaster, host(false, "10.98.0.12", "fd98::12"), kubeadm.Progress{}},
-		"join-worker-v6.yaml":   {sitetest.ThreeV6, state.RoleWorker, host(true, "fd98::31"), kubeadm.Progress{}},
+		"join-master-dual.yaml": {sitetest.TwoDual, state.RoleMaster, facts(false, "10.98.0.12", "fd98::12"), kubeadm.Progress{}},
+		"join-worker-v6.yaml":   {sitetest.ThreeV6, state.RoleWorker, facts(true, "fd98::31"), kubeadm.Progress{}},
 		"join-resumed.yaml": {
-			sitetest.TwoDual, state.RoleMaster, host(true, "10.98.0.12", "fd98::12"),
+			sitetest.TwoDual, state.RoleMaster, facts(true, "10.98.0.12", "fd98::12"),
 			kubeadm.Progress{Resuming: true, KubeletBootstrapped: true},
 		},
 	} {
@@ -84,7 +84,7 @@ func TestJoinMatchesTheApprovedFile(t *testing.T) {
 // value finds an argument or a field in what Init renders.
 func value(t *testing.T, name string) string {
 	t.Helper()
-	got, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), host(false, "10.98.0.11", "fd98::11"), false)
+	got, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), facts(false, "10.98.0.11", "fd98::11"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestImagesGoOnlyForAnAmountOfRoomAndNeverForAShare(t *testing.T) {
 // all addresses are followed at once when one moves: the others are looked up
 // when rules are written as a whole, once an hour.
 func TestNodePortsAnswerAtEveryAddressOfAHostAlsoAtOneThatMoves(t *testing.T) {
-	got, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), host(false, "10.98.0.11", "fd98::11"), false)
+	got, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), facts(false, "10.98.0.11", "fd98::11"), false)
 	if err != nil || !strings.Contains(string(got), "nodePortAddresses:\n- 0.0.0.0/0\n- ::/0\n") {
 		t.Errorf("%v in\n%s", err, got)
 	}

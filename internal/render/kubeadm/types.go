@@ -3,6 +3,8 @@
 // the fields that Holdfast sets; the source is kubeadm's API reference.
 package kubeadm
 
+import corev1 "k8s.io/api/core/v1"
+
 const (
 	apiVersion = "kubeadm.k8s.io/v1beta4"
 	criSocket  = "unix:///run/containerd/containerd.sock"
@@ -94,8 +96,17 @@ type networking struct {
 }
 
 type controlPlane struct {
-	CertSANs  []string `json:"certSANs,omitempty"`
-	ExtraArgs []arg    `json:"extraArgs,omitempty"`
+	CertSANs     []string        `json:"certSANs,omitempty"`
+	ExtraArgs    []arg           `json:"extraArgs,omitempty"`
+	ExtraVolumes []hostPathMount `json:"extraVolumes,omitempty"`
+}
+
+type hostPathMount struct {
+	Name      string              `json:"name"`
+	HostPath  string              `json:"hostPath"`
+	MountPath string              `json:"mountPath"`
+	ReadOnly  bool                `json:"readOnly"`
+	PathType  corev1.HostPathType `json:"pathType"`
 }
 
 type etcd struct {

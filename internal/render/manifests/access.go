@@ -26,28 +26,16 @@ const FencingSecretPrefix = "fencing-credentials-"
 // trustBundleName is the ConfigMap with the site's certificates.
 const trustBundleName = "user-ca-bundle"
 
-// privileged are the namespaces whose pods need the host: static pods and
-// jobs of etcd, routers on the host's ports, the configuration server.
-var privileged = map[string]bool{
-	NamespaceEtcd:                       true,
-	"openshift-ingress":                 true,
-	"openshift-machine-config-operator": true,
-}
-
 func namespaces() []object {
 	var out []object
 	for _, name := range []string{
 		NamespaceConfig, "openshift-config-managed", NamespaceEtcd, "openshift-ingress",
 		"openshift-ingress-operator", "openshift-machine-config-operator", decide.CertificatesNamespace,
 	} {
-		ns := &corev1.Namespace{
+		out = append(out, object{file: "00-namespace-" + name, value: &corev1.Namespace{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-		}
-		if privileged[name] {
-			ns.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}
-		}
-		out = append(out, object{file: "00-namespace-" + name, value: ns})
+		}})
 	}
 	return out
 }

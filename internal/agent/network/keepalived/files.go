@@ -81,7 +81,7 @@ func (f files) configure(conf, pod []byte, wanted bool) (told bool, err error) {
 	}
 	list := []state.File{{Path: render.ConfigPath, Data: conf}}
 	if _, err := os.Stat(f.path(render.PodPath)); pod != nil && (wanted || err == nil) {
-		list = append(list, state.File{Path: render.PodPath, Data: pod})
+		list = append(list, state.File{Path: render.PodPath, Data: pod, Mode: state.SecretFileMode})
 	}
 	if _, err := host.WriteFiles(f.root, list); err != nil {
 		return false, err

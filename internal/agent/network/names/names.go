@@ -123,7 +123,7 @@ func (p *Piece) files(view state.NetworkView) ([]state.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(files, state.File{Path: coredns.PodPath, Data: pod}), nil
+	return append(files, state.File{Path: coredns.PodPath, Data: pod, Mode: state.SecretFileMode}), nil
 }
 
 // wanted reports whether the host has a name server of its own. One that it has

@@ -1,0 +1,174 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/ignition"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// unitsPage has the figures, between marks, and what they mean.
+const unitsPage = "../../../docs/units.md"
+
+// stays is why a unit has no more than it has; each has a line of the page.
+var stays = map[string]string{
+	AgentUnit: "It runs as root: it writes `/etc`, `/run` and `/var`, addresses and nftables (`CAP_NET_ADMIN`), adverts and questions by raw frames " +
+		"(`CAP_NET_RAW`, `AF_PACKET`), signals to keepalived, haproxy and CoreDNS (`CAP_KILL`), real-time scheduling of keepalived (`CAP_SYS_NICE`, no `RestrictRealtime`) " +
+		"and a look at its open files (`CAP_SYS_PTRACE`), `/proc/sys` (no `ProtectKernelTunables`), the host's name as it changes (no `ProtectHostname`), " +
+		"the state of the clock (`adjtimex`, no `ProtectClock`; it has no capability to set it), and starts on a full disk (a `/tmp` in memory and `DevicePolicy`, no `PrivateTmp` and `PrivateDevices`). pcs, which it calls, is Python (no `MemoryDenyWriteExecute`). It dials any address (no `IPAddressDeny`).",
+	EtcdUnit: "podman makes containers from it, which need all capabilities and mounts, and inherit every filter; all callers of podman have to see the same mounts. " +
+		"Whether it may lower OOM scores it reads from its own capabilities.",
+	KubeletUnit:    "It mounts volumes where containers see them, makes control groups and devices, and enters containers.",
+	ContainerdUnit: "Containers inherit what it may not: a filter here would be one in every pod. `LimitCORE=0` is, on purpose.",
+	InstallUnit:    "It runs once, unpacks a release everywhere, runs kubeadm, and podman as the unit below. It is gone when the host is installed.",
+	TrustUnit:      "It runs once at each boot, as root over `/etc`.",
+}
+
+// everyUnit are the units of ours, as hosts have them.
+func everyUnit(t *testing.T) []ignition.Unit {
+	t.Helper()
+	var out []ignition.Unit
+	c, err := Config(fixed(t, everything), state.RoleMaster, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range c.Units {
+		if strings.Contains(u.Contents, "ExecStart=") {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// restricting are the settings that a unit had none of before, but containerd's
+// limit, which was infinite.
+var restricting = regexp.MustCompile(`^(LimitCORE|LockPersonality|SystemCall\w+|NoNewPrivileges|Protect\w+|ReadWritePaths|Private\w+|Restrict\w+|CapabilityBoundingSet|TemporaryFileSystem|DevicePolicy)=`)
+
+func before(unit string) string {
+	var out strings.Builder
+	for line := range strings.Lines(unit) {
+		if !restricting.MatchString(line) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+var overall = regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`)
+
+// exposure is what systemd makes of a unit, from 0 to 10.
+func exposure(t *testing.T, name, unit string) float64 {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", path).CombinedOutput()
+	found := overall.FindSubmatch(out)
+	if err != nil || found == nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	n, err := strconv.ParseFloat(string(found[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// analyser is systemd's version, as `systemd-analyze` says it.
+func analyser(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "--version").Output()
+	if err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	words := strings.Fields(string(out))
+	return strings.Join(words[:min(2, len(words))], " ")
+}
+
+// slack is by how much another systemd may judge otherwise: each version looks at
+// a few things more.
+const slack = 0.5
+
+// The review's F17: no unit had any of systemd's hardening.
+func TestTheUnitsAreAsConfinedAsTheirPageSays(t *testing.T) {
+	version := analyser(t)
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n| unit | before | after (%s) | why not less |\n|---|---|---|---|\n", version)
+	was := golden.ReadSection(t, unitsPage, "exposure")
+	for _, u := range everyUnit(t) {
+		if stays[u.Name] == "" {
+			t.Errorf("nobody says why %s may do what it may", u.Name)
+		}
+		now := exposure(t, u.Name, u.Contents)
+		fmt.Fprintf(&out, "| `%s` | %.1f | %.1f | %s |\n", u.Name, exposure(t, u.Name, before(u.Contents)), now, stays[u.Name])
+		if !golden.Updating() && now > recorded(t, was, u.Name)+slack {
+			t.Errorf("%s: exposure %.1f, its page says %.1f", u.Name, now, recorded(t, was, u.Name))
+		}
+	}
+	out.WriteString("\n")
+	if golden.Updating() || strings.Contains(was, "("+version+")") {
+		golden.Section(t, unitsPage, "exposure", out.String())
+	}
+}
+
+// recorded is the page's figure for a unit.
+func recorded(t *testing.T, section, unit string) float64 {
+	t.Helper()
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, " | ")
+		if len(cells) < 4 || !strings.Contains(cells[0], "`"+unit+"`") {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(cells[2]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	t.Fatalf("%s is not on %s", unit, unitsPage)
+	return 0
+}
+
+// An agent that was killed comes back on a full disk too: it decides who holds a
+// virtual IP.
+func TestTheAgentStartsWithoutRoomOnADisk(t *testing.T) {
+	for _, u := range everyUnit(t) {
+		for _, writes := range []string{"PrivateTmp=", "PrivateDevices=", "StateDirectory=", "CacheDirectory=", "LogsDirectory=", "DynamicUser="} {
+			if u.Name == AgentUnit && strings.Contains(u.Contents, "\n"+writes) {
+				t.Errorf("%s has systemd make folders on a disk", writes)
+			}
+		}
+	}
+}
+
+// No program's memory reaches the disk, where keys would be in it.
+func TestNoUnitLeavesACore(t *testing.T) {
+	for _, u := range everyUnit(t) {
+		if !strings.Contains(u.Contents, "\nLimitCORE=0\n") && u.Name != TrustUnit {
+			t.Errorf("%s may leave one", u.Name)
+		}
+	}
+}
+
+// Containers, what podman starts and what mounts for others see the host's own
+// mounts: a unit with mounts of its own hides theirs from everybody else.
+func TestUnitsThatMountForOthersHaveTheHostsMounts(t *testing.T) {
+	own := regexp.MustCompile(`(?m)^(ProtectSystem|ProtectHome|Private(Tmp|Devices|Mounts)|ProtectKernel\w+|ProtectControlGroups|ProtectProc|ReadWritePaths|ReadOnlyPaths|InaccessiblePaths)=`)
+	for _, u := range everyUnit(t) {
+		switch u.Name {
+		case ContainerdUnit, KubeletUnit, EtcdUnit, InstallUnit:
+			if found := own.FindString(u.Contents); found != "" {
+				t.Errorf("%s has %s", u.Name, found)
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package kubeadm_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/render/document"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
+	"github.com/holdfast/holdfast/internal/sitetest"
+)
+
+// What the release's kubeadm makes of what is rendered, in its own dry run: the
+// pods of a control plane, kubelet's configuration and kube-proxy. Other tests
+// read these files: docs/cis.md is of them.
+func TestKubeadmMakesWhatIsApproved(t *testing.T) {
+	program := apitest.Program(t, "kubeadm")
+	conf, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), facts(false, "10.98.0.11", "fd98::11"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "kubeadm.yaml")
+	if err := os.WriteFile(path, conf, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) []byte {
+		t.Helper()
+		out, err := host.Run(t.Context(), host.Cmd{
+			Name: program, Args: append([]string{"init", "phase"}, append(args, "--config", path)...),
+			Env: []string{"KUBEADM_INIT_DRYRUN_DIR=" + dir, "HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=", "NO_PROXY=", "no_proxy="},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	run("control-plane", "all", "--dry-run")
+	run("etcd", "local", "--dry-run")
+	run("kubelet-start", "--dry-run")
+	golden.Check(t, "made/kube-proxy.yaml", run("addon", "kube-proxy", "--print-manifest"))
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	golden.Check(t, "made/kubelet.yaml", read("config.yaml"))
+	for _, name := range []string{"kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml", "etcd.yaml"} {
+		golden.Check(t, "made/"+name, withoutAuthorities(t, read(name)))
+	}
+}
+
+// withoutAuthorities leaves out the folders of a pod in which this machine's
+// distribution keeps authorities: the next machine's are others.
+func withoutAuthorities(t *testing.T, manifest []byte) []byte {
+	t.Helper()
+	var pod corev1.Pod
+	if err := yaml.UnmarshalStrict(manifest, &pod); err != nil {
+		t.Fatal(err)
+	}
+	theirs := func(name string) bool { return strings.Contains(name, "ca-cert") || strings.Contains(name, "etc-pki") }
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return theirs(v.Name) })
+	mounts := &pod.Spec.Containers[0].VolumeMounts
+	*mounts = slices.DeleteFunc(*mounts, func(m corev1.VolumeMount) bool { return theirs(m.Name) })
+	out, err := document.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

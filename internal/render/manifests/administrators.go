@@ -1,0 +1,22 @@
+package manifests
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// Administrators is the name of the binding that makes whoever holds the
+// installation's kubeconfig an administrator. To delete it takes that away, so
+// nobody makes it again. Hosts have accounts of their own and do not need it.
+const Administrators = "holdfast-administrators"
+
+func administrators() []object {
+	return []object{{file: "10-administrators", value: &rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: Administrators},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: site.AdministratorsGroup}},
+	}}}
+}
