@@ -397,27 +397,3 @@ func TestAHostThatCannotListenSaysSoOnceAndTriesAgain(t *testing.T) {
 		}
 	})
 }
-
-// TestAPeerIsThereOnceItStays has it come back for a second and get lost again.
-func TestAPeerIsThereOnceItStays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRace(false, func() time.Duration { return time.Since(time.Unix(0, 0)) }, t.Logf)
-		for _, c := range []struct {
-			does string
-			do   func()
-			want state.Fact[bool]
-		}{
-			{"nobody knows yet", func() {}, state.Fact[bool]{}},
-			{"it is lost", func() { r.setMembership(anyRing, true); r.setMembership(anyRing, false) }, state.Known(false)},
-			{"it is back", func() { r.setMembership(anyRing, true) }, state.Fact[bool]{}},
-			{"and lost", func() { time.Sleep(settled - time.Millisecond); r.setMembership(anyRing, false) }, state.Known(false)},
-			{"back again", func() { r.setMembership(anyRing, true) }, state.Fact[bool]{}},
-			{"and stays", func() { time.Sleep(settled) }, state.Known(true)},
-		} {
-			c.do()
-			if got := r.decide(state.RaceRequest{Target: "cp-1"}, state.EtcdReport{}).There; got != c.want {
-				t.Errorf("%s: %+v, want %+v", c.does, got, c.want)
-			}
-		}
-	})
-}
