@@ -203,12 +203,7 @@ func TestRootOnAWorkerReadsNoSecretButWhatItServes(t *testing.T) {
 	for _, account := range []string{routers, flannel, dns} {
 		namespace, name, _ := strings.Cut(account, ":")
 		thief := c.stolen(namespace, name)
-		for _, s := range []types.NamespacedName{
-			{Namespace: "openshift-etcd", Name: "fencing-credentials-cp-1"}, {Namespace: "openshift-etcd", Name: "two-node-input-cp-1"},
-			{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef"}, {Namespace: "shop", Name: "database"},
-			{Namespace: "openshift-config", Name: "pull-secret"}, {Namespace: decide.Namespace, Name: decide.AuthoritySecret},
-			{Namespace: decide.OperandNamespace, Name: decide.CertificateName(decide.DefaultName)},
-		} {
+		for _, s := range secrets() {
 			if err := thief.Get(ctx, s, &corev1.Secret{}); !refused(err) {
 				t.Errorf("%s reads Secret %s: %v", account, s, err)
 			}
@@ -238,6 +233,19 @@ func TestRootOnAWorkerReadsNoSecretButWhatItServes(t *testing.T) {
 		t.Errorf("kubelet reads the account of a BMC: %v", err)
 	}
 	c.tokenOfAnotherHost()
+}
+
+// secrets are what no worker may read.
+func secrets() []types.NamespacedName {
+	return []types.NamespacedName{
+		{Namespace: "openshift-etcd", Name: "fencing-credentials-cp-1"},
+		{Namespace: "openshift-etcd", Name: "two-node-input-cp-1"},
+		{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef"},
+		{Namespace: "shop", Name: "database"},
+		{Namespace: "openshift-config", Name: "pull-secret"},
+		{Namespace: decide.Namespace, Name: decide.AuthoritySecret},
+		{Namespace: decide.OperandNamespace, Name: decide.CertificateName(decide.DefaultName)},
+	}
 }
 
 // tokenOfAnotherHost asks for the token of an account whose pod is elsewhere.
