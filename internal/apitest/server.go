@@ -82,8 +82,8 @@ func (s *server) start(ctx context.Context) error {
 	_, port, _ := net.SplitHostPort(ports[2])
 	s.run(ctx, "kube-apiserver", append([]string{
 		"--etcd-servers=" + client, "--bind-address=127.0.0.1", "--secure-port=" + port,
-		"--cert-dir=" + s.file("certs"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--allow-privileged=true",
-		"--disable-admission-plugins=ServiceAccount", "--token-auth-file=" + s.file("tokens"),
+		"--cert-dir=" + s.file("certs"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=Node,RBAC", "--allow-privileged=true",
+		"--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount", "--token-auth-file=" + s.file("tokens"),
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + s.file("key"), "--service-account-signing-key-file=" + s.file("key"),
 	}, more...)...)

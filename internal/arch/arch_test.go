@@ -80,6 +80,7 @@ var layers = map[string]layer{
 	"internal/operator":     loop,
 	"internal/fence":        loop,
 	"internal/lab":          lab,
+	"internal/access":       lab,
 	"internal/apitest":      lab,
 	"internal/arch":         lab,
 	"internal/sim":          lab,

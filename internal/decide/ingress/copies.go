@@ -165,10 +165,10 @@ func (n *needs) add(by Route, what Needed) {
 // may make an Ingress there must not get one of those copied to where workers
 // read it.
 func Lends(namespace string) bool {
-	switch {
-	case namespace == OperandNamespace:
+	switch namespace {
+	case OperandNamespace:
 		return true
-	case namespace == CertificatesNamespace:
+	case CertificatesNamespace:
 		return false
 	}
 	return !strings.HasPrefix(namespace, "kube-") && !strings.HasPrefix(namespace, "openshift-")
@@ -255,7 +255,7 @@ func (n Needed) Content(data map[string][]byte) (content map[string][]byte, prob
 
 // Made is what a copy says of itself.
 func (n Needed) Made(version string, content map[string][]byte) map[string]string {
-	return map[string]string{AnnotationCopyOf: n.Source.String(), AnnotationCopied: n.version(version), AnnotationDigest: DigestOf(content)}
+	return map[string]string{AnnotationCopyOf: n.String(), AnnotationCopied: n.version(version), AnnotationDigest: DigestOf(content)}
 }
 
 // Stands is whether a copy is one of that version of its source, and still what
@@ -274,7 +274,7 @@ func (n Needed) version(of string) string {
 func DigestOf(content map[string][]byte) string {
 	sum := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(content)) {
-		fmt.Fprintf(sum, "%s %d\n", key, len(content[key]))
+		_, _ = fmt.Fprintf(sum, "%s %d\n", key, len(content[key])) // it never fails
 		sum.Write(content[key])
 	}
 	return hex.EncodeToString(sum.Sum(nil))

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func grantOf(namespace string, from, to Reference) ReferenceGrant {
 func told(needed []Needed) string {
 	var out []string
 	for _, n := range needed {
-		text := n.Source.String()
+		text := n.String()
 		if n.Pair {
 			text += " pair"
 		}
@@ -161,10 +162,7 @@ func TestACopyHoldsAPairOrAuthoritiesAndNothingElse(t *testing.T) {
 	data := joined(issue(t, now, time.Hour, nil, "shop.example").data, nil)
 	data["ca.crt"], data["password"] = []byte("CA"), []byte("hush")
 	with := func(key string, value []byte) map[string][]byte {
-		out := map[string][]byte{}
-		for k, v := range data {
-			out[k] = v
-		}
+		out := maps.Clone(data)
 		out[key] = value
 		return out
 	}

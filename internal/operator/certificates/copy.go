@@ -138,7 +138,7 @@ func (r *Reconciler) write(ctx context.Context, n decide.Needed, present client.
 	if err := write(ctx, next); err != nil {
 		return fmt.Errorf("copy %s: %w", n.Source, err)
 	}
-	log.FromContext(ctx).Info("copied for routers", "source", n.Source.String())
+	log.FromContext(ctx).Info("copied for routers", "source", n.String())
 	return nil
 }
 

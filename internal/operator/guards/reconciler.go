@@ -85,10 +85,11 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	switch infra.Status.ControlPlaneTopology {
-	case "":
+	topology := infra.Status.ControlPlaneTopology
+	if topology == "" {
 		return always, nil // not known is no reason to take any away
-	case configv1.DualReplicaTopologyMode:
+	}
+	if topology == configv1.DualReplicaTopologyMode {
 		hosts, err := r.controlPlanes(ctx)
 		if err != nil {
 			return 0, err

@@ -24,13 +24,15 @@ const (
 	Image = "holdfast-operator"
 	// EtcdFolder is where the operator finds what it asks etcd for its members
 	// with: etcd's authorities, and a certificate of its own with its key. Each
-	// control plane's agent keeps them. FormerEtcdFolder is what the pods of earlier
-	// releases have instead: the key of etcd's authority is in it.
-	EtcdFolder       = "/etc/kubernetes/pki/holdfast"
+	// control plane's agent keeps them.
+	EtcdFolder = "/etc/kubernetes/pki/holdfast"
+	// FormerEtcdFolder is what the pods of earlier releases have instead: the key
+	// of etcd's authority is in it.
 	FormerEtcdFolder = "/etc/kubernetes/pki/etcd"
-	// EtcdAuthorities and EtcdPair are files there.
+	// EtcdAuthorities is the file of etcd's authorities in EtcdFolder.
 	EtcdAuthorities = "ca.crt"
-	EtcdPair        = "operator.pem"
+	// EtcdPair is the file of the certificate and its key there.
+	EtcdPair = "operator.pem"
 	// HealthPort is where it answers for its own health, on the loopback
 	// address of the host.
 	HealthPort = 10270
