@@ -81,6 +81,7 @@ var layers = map[string]layer{
 	"internal/fence":        loop,
 	"internal/lab":          lab,
 	"internal/apitest":      lab,
+	"internal/cis":          lab,
 	"internal/arch":         lab,
 	"internal/sim":          lab,
 	"internal/golden":       lab,
