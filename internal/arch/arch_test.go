@@ -82,6 +82,7 @@ var layers = map[string]layer{
 	"internal/lab":          lab,
 	"internal/access":       lab,
 	"internal/apitest":      lab,
+	"internal/cis":          lab,
 	"internal/arch":         lab,
 	"internal/sim":          lab,
 	"internal/golden":       lab,

@@ -81,11 +81,11 @@ func (r *run) joinPodNetwork(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf, err := cni.Conf(lease)
+	conf, err := cni.File(lease)
 	if err != nil {
 		return err
 	}
-	_, err = host.WriteFiles("/", []state.File{{Path: cni.ConfPath, Data: conf, Mode: state.SecretFileMode}})
+	_, err = host.WriteFiles("/", []state.File{conf})
 	return err
 }
 

@@ -173,6 +173,24 @@ func TestOurOwnPodsAreAdmitted(t *testing.T) {
 	}
 }
 
+// By an external address a tenant's Service took packets to a virtual IP, on every
+// host.
+func TestATenantsServiceTakesNoAddress(t *testing.T) {
+	services := client(t, "").CoreV1().Services("default")
+	taker := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "taker-"},
+		Spec:       corev1.ServiceSpec{ExternalIPs: []string{"10.98.0.5"}, Ports: []corev1.ServicePort{{Port: 6443}}},
+	}
+	_, err := services.Create(t.Context(), taker, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "external IPs") {
+		t.Errorf("it is made: %v", err)
+	}
+	taker.Spec.ExternalIPs = nil
+	if _, err := services.Create(t.Context(), taker, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A person lifts the default for a namespace by its label.
 func TestALabelLiftsTheDefaultForItsNamespace(t *testing.T) {
 	admin := client(t, "")

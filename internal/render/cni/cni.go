@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Paths on the host.
@@ -94,9 +96,10 @@ type portmap struct {
 	SNAT         bool            `json:"snat"`
 }
 
-// Conf renders the CNI configuration of a lease. The address book lies on a
+// File renders the CNI configuration of a lease; the container runtime alone reads
+// it. The address book lies on a
 // file system that a power cut empties together with the pods.
-func Conf(l Lease) ([]byte, error) {
+func File(l Lease) (state.File, error) {
 	ipam := hostLocal{Type: "host-local", DataDir: "/run/cni-ipam"}
 	for _, s := range l.Subnets {
 		ipam.Ranges = append(ipam.Ranges, []rangeEntry{{Subnet: s.String()}})
@@ -109,7 +112,7 @@ func Conf(l Lease) ([]byte, error) {
 		},
 	}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("render CNI configuration: %w", err)
+		return state.File{}, fmt.Errorf("render CNI configuration: %w", err)
 	}
-	return append(out, '\n'), nil
+	return state.File{Path: ConfPath, Data: append(out, '\n'), Mode: state.SecretFileMode}, nil
 }

@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/golden"
@@ -17,12 +18,20 @@ func TestConfMatchesTheApprovedFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Conf(lease)
+			got, err := File(lease)
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden.Check(t, name, got)
+			golden.Check(t, name, got.Data)
 		})
+	}
+}
+
+// CIS 1.1.9: it was for everybody to read.
+func TestTheFileOfThePodNetworkIsForRootAlone(t *testing.T) {
+	f, err := File(Lease{Subnets: []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23")}, MTU: 1450})
+	if err != nil || f.Path != ConfPath || f.Perm() != 0o600 {
+		t.Errorf("%s has mode %04o: %v", f.Path, f.Perm(), err)
 	}
 }
 

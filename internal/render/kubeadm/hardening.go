@@ -33,6 +33,10 @@ func servers() []arg {
 	}
 }
 
+// plugins are kubeadm's, and one more: a tenant's Service with an external address
+// takes that address's packets on every host, those to a virtual IP too.
+var plugins = arg{Name: "enable-admission-plugins", Value: "NodeRestriction,DenyServiceExternalIPs"}
+
 // podsKept is how many pods that have ended the API keeps. The default of 12500
 // fills etcd before anybody looks; a site's Jobs of weeks are less than this.
 var podsKept = arg{Name: "terminated-pod-gc-threshold", Value: "1000"}

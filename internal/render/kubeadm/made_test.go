@@ -48,7 +48,11 @@ func TestKubeadmMakesWhatIsApproved(t *testing.T) {
 	run("kubelet-start", "--dry-run")
 	golden.Check(t, "made/kube-proxy.yaml", run("addon", "kube-proxy", "--print-manifest"))
 	read := func(name string) []byte {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err != nil || name != "config.yaml" && info.Mode().Perm() != 0o600 {
+			t.Errorf("kubeadm writes %s for others to read: %v", name, err)
+		}
+		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
