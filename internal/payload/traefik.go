@@ -2,10 +2,10 @@ package payload
 
 import "slices"
 
-// traefikPatches are what differs from Traefik: a mistake, and what a release cannot
-// have.
+// traefikPatches are what differs from Traefik: two mistakes, and what a release
+// cannot have or must not read.
 func traefikPatches() []Patch {
-	return slices.Concat([]Patch{lateWords}, withoutDNSChallenges(), certificatesOnly())
+	return slices.Concat([]Patch{lateWords}, ownNames(), withoutDNSChallenges(), certificatesOnly())
 }
 
 // lateWords: a connection on which nothing was said when Traefik closed its
@@ -16,6 +16,27 @@ var lateWords = Patch{
 	File: "pkg/server/server_entrypoint_tcp.go",
 	Old:  "\th.connChan <- conn\n",
 	New:  "\tselect {\n\tcase h.connChan <- conn:\n\tcase <-h.closeChan:\n\t\t_ = conn.Close()\n\t}\n",
+}
+
+// ownNames: Traefik joins the parts of a name by hyphens, which names may have
+// themselves. Service prod-api of namespace shop and Service api of namespace
+// shop-prod were one, and so whoever had one namespace answered for the other
+// (docs/adr/0034). No name of the API has an underscore.
+func ownNames() []Patch {
+	const file = "pkg/provider/kubernetes/ingress/kubernetes.go"
+	return []Patch{{
+		File: file,
+		Old:  `provider.Normalize(ingress.Namespace + "-" + pa.Backend.Service.Name + "-" + portString(pa.Backend.Service.Port))`,
+		New:  `ingress.Namespace + "_" + pa.Backend.Service.Name + "_" + portString(pa.Backend.Service.Port)`,
+	}, {
+		File: file,
+		Old:  `strings.TrimPrefix(provider.Normalize(ingress.Namespace+"-"+ingress.Name+"-"+rule.Host+pa.Path), "-")`,
+		New:  `ingress.Namespace + "_" + ingress.Name + "_" + strings.Trim(provider.Normalize(rule.Host+pa.Path), "-")`,
+	}, {
+		File: file,
+		Old:  `configKey := ingress.Namespace + "-" + t.SecretName`,
+		New:  `configKey := ingress.Namespace + "_" + t.SecretName`,
+	}}
 }
 
 // withoutDNSChallenges leaves out the clients of some hundred clouds' DNS, of

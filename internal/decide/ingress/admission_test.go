@@ -246,6 +246,17 @@ func TestWhatRoutersDoNotFollowIsSaid(t *testing.T) {
 	if c, ok := find(d.Status.Conditions, UnsupportedFieldsName); !ok || c.Message != "these routers do not follow spec.routeAdmission, spec.tuningOptions" {
 		t.Errorf("%+v", c)
 	}
+	for policy, said := range map[operatorv1.IngressControllerHTTPHeaderPolicy]bool{
+		operatorv1.AppendHTTPHeaderPolicy: false, operatorv1.ReplaceHTTPHeaderPolicy: false,
+		operatorv1.IfNoneHTTPHeaderPolicy: true, operatorv1.NeverHTTPHeaderPolicy: true,
+	} {
+		ic := controller("x", func(ic *operatorv1.IngressController) {
+			ic.Spec.HTTPHeaders = &operatorv1.IngressControllerHTTPHeaders{ForwardedHeaderPolicy: policy}
+		})
+		if got := strings.Join(notFollowed(&ic.Spec), " "); (got == "spec.httpHeaders ("+string(policy)+")") != said || !said && got != "" {
+			t.Errorf("%s: %q", policy, got)
+		}
+	}
 	ic = controller("x")
 	d = Decide(Snapshot{Controller: ic, All: list(ic), Cluster: Cluster{Domain: "d"}, Now: day})
 	if c, ok := find(d.Status.Conditions, UnsupportedFieldsName); ok {

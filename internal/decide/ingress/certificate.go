@@ -77,7 +77,7 @@ func CertificatesOf(c Certificates, now time.Time) CertificateWork {
 	default:
 		w.Problem = given(c.Given, now)
 		w.Copy = w.Problem == "" && !samePair(c.Given, c.Served)
-		w.NewLeaf = w.Problem != "" && err != nil // routers need something to start with
+		w.NewLeaf = w.Problem != "" && c.useless(served, own, now)
 	}
 	if w.Problem != "" {
 		w.Problem = fmt.Sprintf("Secret %s/%s: %s", OperandNamespace, c.Wanted, w.Problem)
@@ -89,19 +89,47 @@ func CertificatesOf(c Certificates, now time.Time) CertificateWork {
 // authority decides about the signer and returns it if it may sign on.
 func (w *CertificateWork) authority(data map[string][]byte, now time.Time) *x509.Certificate {
 	cert, err := ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
-	if err != nil || !cert.IsCA || now.After(cert.NotAfter) {
-		w.NewAuthority = true
-		return nil
-	}
-	_, noNext := ParsePair(data[NextCert], data[NextKey])
+	ended := err != nil || !cert.IsCA || now.After(cert.NotAfter)
+	next, noNext := ParsePair(data[NextCert], data[NextKey])
+	announced := noNext == nil && next.IsCA && now.Before(next.NotAfter)
 	switch {
-	case past(cert, renewAt, now) && noNext == nil:
+	case announced && (ended || past(cert, renewAt, now) && !now.Before(mayPromote(cert, next))):
 		w.Promote = true
 		return nil
-	case past(cert, announceAt, now) && noNext != nil:
+	case ended:
+		w.NewAuthority = true
+		return nil
+	case past(cert, announceAt, now) && !announced:
 		w.NewNext = true
 	}
 	return cert
+}
+
+// mayPromote is from when the next authority may sign: once it was announced
+// for as long as it is where no host is ever off. Announced later than that, it
+// has half of the time for which the present one is still good.
+func mayPromote(present, next *x509.Certificate) time.Time {
+	life, left := present.NotAfter.Sub(present.NotBefore), present.NotAfter.Sub(next.NotBefore)
+	return next.NotBefore.Add(min(time.Duration(float64(life)*(renewAt-announceAt)), left/2))
+}
+
+// useless reports whether what is served has to be replaced by one of ours
+// although somebody else's is wanted: routers need something to start with, and
+// what has ended is good for nobody.
+func (c Certificates) useless(served *x509.Certificate, own bool, now time.Time) bool {
+	switch {
+	case served == nil:
+		return true
+	case own:
+		return !good(served, c.Domain, now)
+	}
+	block, _ := pem.Decode(c.Authority[PreviousCert])
+	if block != nil {
+		if before, err := x509.ParseCertificate(block.Bytes); err == nil && served.CheckSignatureFrom(before) == nil {
+			return true // ours too, of an authority that signs no more
+		}
+	}
+	return now.After(served.NotAfter)
 }
 
 // good reports whether a certificate of ours is served on.

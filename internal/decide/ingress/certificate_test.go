@@ -75,6 +75,13 @@ func TestHardCase16_CertificatesAreRenewedInTimeAndBadOnesAreNotServed(t *testin
 	bare := issue(t, day, LeafLifetime, other)
 	elsewhere := issue(t, day, LeafLifetime, other, "*.other.example")
 	mixed := map[string][]byte{corev1.TLSCertKey: good.data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: bare.data[corev1.TLSPrivateKeyKey]}
+	// What there is where a cluster was off from before 60 % to 85 %.
+	late := issue(t, day.Add(part(AuthorityLifetime, 85)), AuthorityLifetime, nil)
+	short := issue(t, day, part(AuthorityLifetime, 70), nil)
+	new75 := issue(t, day.Add(part(AuthorityLifetime, 75)), LeafLifetime, ca, "*.apps.example")
+	after := map[string][]byte{
+		corev1.TLSCertKey: other.data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: other.data[corev1.TLSPrivateKeyKey], PreviousCert: ca.data[corev1.TLSCertKey],
+	}
 	tests := []struct {
 		sentence string
 		c        Certificates
@@ -92,13 +99,23 @@ func TestHardCase16_CertificatesAreRenewedInTimeAndBadOnesAreNotServed(t *testin
 		{"the next authority is announced at 60 %", Certificates{Authority: ca.data, Served: issue(t, day.Add(part(AuthorityLifetime, 55)), LeafLifetime, ca, "*.apps.example").data}, part(AuthorityLifetime, 61), "next"},
 		{"once, not again and again", Certificates{Authority: joined(ca.data, other.data), Served: issue(t, day.Add(part(AuthorityLifetime, 55)), LeafLifetime, ca, "*.apps.example").data}, part(AuthorityLifetime, 61), ""},
 		{"it signs from 80 % on", Certificates{Authority: joined(ca.data, other.data), Served: issue(t, day.Add(part(AuthorityLifetime, 75)), LeafLifetime, ca, "*.apps.example").data}, part(AuthorityLifetime, 81), "promote leaf"},
+		{"not where it was announced a moment ago", Certificates{Authority: joined(ca.data, late.data), Served: new75.data}, part(AuthorityLifetime, 86), ""},
+		{"but before the present one ends", Certificates{Authority: joined(ca.data, late.data), Served: new75.data}, part(AuthorityLifetime, 93), "promote leaf"},
+		{"and at once where that has ended", Certificates{Authority: joined(ca.data, late.data), Served: new75.data}, part(AuthorityLifetime, 101), "promote leaf"},
+		{"a next one that has ended is none", Certificates{Authority: joined(ca.data, short.data), Served: new75.data}, part(AuthorityLifetime, 81), "next"},
+		{"neither helps", Certificates{Authority: joined(ca.data, short.data), Served: new75.data}, part(AuthorityLifetime, 101), "authority leaf"},
 		{"a person's certificate is served", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine", Given: good.data}, 0, "copy"},
 		{"and left in peace", Certificates{Authority: ca.data, Served: good.data, Wanted: "mine", Given: good.data}, 0, ""},
 		{"one that is not there yet keeps what is served", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine"}, 0, "problem:it is not there yet"},
 		{"routers start without it", Certificates{Authority: ca.data, Wanted: "mine"}, 0, "leaf problem:it is not there yet"},
 		{"one that is no certificate is not served", Certificates{Authority: ca.data, Served: good.data, Wanted: "mine", Given: map[string][]byte{corev1.TLSCertKey: []byte("junk")}}, 0, "problem:tls.crt holds no certificate in PEM"},
 		{"one with another's key is not served", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine", Given: mixed}, 0, "problem:certificate and key do not belong together"},
-		{"one that has ended is not served", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine", Given: good.data}, LeafLifetime + 24*time.Hour, "problem:its certificate ended on"},
+		{"one that has ended is not served", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine", Given: good.data}, LeafLifetime + 24*time.Hour, "leaf problem:its certificate ended on"},
+		{"our own is renewed while a person's is missing", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine"}, part(LeafLifetime, 81), "leaf problem:it is not there yet"},
+		{"and while his is junk", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine", Given: map[string][]byte{corev1.TLSCertKey: []byte("junk")}}, part(LeafLifetime, 81), "leaf problem:tls.crt holds no"},
+		{"and after its authority", Certificates{Authority: after, Served: leaf.data, Wanted: "mine"}, 0, "leaf problem:it is not there yet"},
+		{"a person's that is served stays while his Secret is missing", Certificates{Authority: ca.data, Served: good.data, Wanted: "mine"}, part(LeafLifetime, 99), "problem:it is not there yet"},
+		{"until it ends", Certificates{Authority: ca.data, Served: good.data, Wanted: "mine"}, LeafLifetime + time.Hour, "leaf problem:it is not there yet"},
 		{"one without names is served, with a warning", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine", Given: bare.data}, 0, "copy warning:the default certificate has no subject alternative name"},
 		{"one for other names too", Certificates{Authority: ca.data, Served: leaf.data, Wanted: "mine", Given: elsewhere.data}, 0, "copy warning:the default certificate is not good for *.apps.example"},
 		{"a person may keep the routers' own Secret", Certificates{Authority: ca.data, Served: good.data, Wanted: "router-certs-x", Given: good.data}, 0, ""},

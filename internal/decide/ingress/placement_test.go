@@ -170,11 +170,16 @@ func TestHardCase02_RoutersRunOnKubeadmsControlPlanes(t *testing.T) {
 			&operatorv1.NodePlacement{NodeSelector: &metav1.LabelSelector{MatchLabels: master}}, "cp",
 		},
 		{
-			"tolerations of a person's replace the built-in ones",
+			"tolerations of a person's leave the built-in ones",
 			Cluster{ControlPlane: ha, Infrastructure: ha},
 			&operatorv1.NodePlacement{
 				NodeSelector: &metav1.LabelSelector{MatchLabels: master}, Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},
-			}, "",
+			}, "cp",
+		},
+		{
+			"and lead no router to hosts that nobody selects",
+			Cluster{ControlPlane: ha, Infrastructure: ha},
+			&operatorv1.NodePlacement{Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}}, "w",
 		},
 		{
 			"an empty selector is every host that takes it",

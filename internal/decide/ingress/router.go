@@ -122,7 +122,9 @@ func replicas(ic *operatorv1.IngressController, p Placement) int32 {
 	return p.Replicas
 }
 
-// place takes what a person set instead of the defaults, each for itself.
+// place takes the selector that a person set instead of the default one, and his
+// tolerations besides ours: without these a router would fit nowhere where the
+// selector leads.
 func place(r *Router, wanted *operatorv1.NodePlacement, p Placement) {
 	r.NodeSelector = maps.Clone(p.NodeSelector)
 	var given []corev1.Toleration
@@ -133,8 +135,12 @@ func place(r *Router, wanted *operatorv1.NodePlacement, p Placement) {
 		}
 	}
 	r.Tolerations = append(r.Tolerations, given...)
-	if len(given) == 0 && selectsControlPlane(r.NodeSelector) {
-		r.Tolerations = ControlPlaneTolerations()
+	if selectsControlPlane(r.NodeSelector) {
+		for _, t := range ControlPlaneTolerations() {
+			if !tolerates(given, corev1.Taint{Key: t.Key, Effect: t.Effect}) {
+				r.Tolerations = append(r.Tolerations, t)
+			}
+		}
 	}
 	r.Tolerations = append(r.Tolerations, stay(p.Single, given)...)
 }
@@ -162,6 +168,7 @@ func notFollowed(spec *operatorv1.IngressControllerSpec) []string {
 		"spec.tuningOptions":                         t.ThreadCount != 0 || t.ClientTimeout != nil || t.ServerTimeout != nil || t.TunnelTimeout != nil || t.MaxConnections != 0,
 		"spec.httpHeaders.actions":                   spec.HTTPHeaders != nil && (len(spec.HTTPHeaders.Actions.Request) > 0 || len(spec.HTTPHeaders.Actions.Response) > 0),
 		"spec.httpHeaders (Never)":                   spec.HTTPHeaders != nil && spec.HTTPHeaders.ForwardedHeaderPolicy == operatorv1.NeverHTTPHeaderPolicy,
+		"spec.httpHeaders (IfNone)":                  spec.HTTPHeaders != nil && spec.HTTPHeaders.ForwardedHeaderPolicy == operatorv1.IfNoneHTTPHeaderPolicy,
 		"spec.httpHeaders.uniqueId":                  spec.HTTPHeaders != nil && spec.HTTPHeaders.UniqueId.Name != "",
 		"spec.logging.access (syslog)":               spec.Logging != nil && spec.Logging.Access != nil && spec.Logging.Access.Destination.Type == operatorv1.SyslogLoggingDestinationType,
 		"spec.httpHeaders.headerNameCaseAdjustments": spec.HTTPHeaders != nil && len(spec.HTTPHeaders.HeaderNameCaseAdjustments) > 0,

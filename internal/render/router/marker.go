@@ -61,12 +61,8 @@ func markerLabels(r *ingress.Router) map[string]string {
 	return out
 }
 
-// markerRoute is the name that Traefik gives the marker's route: of all its
-// parts, with everything but letters and digits as hyphens.
+// markerRoute is the name that a release's Traefik gives the marker's route
+// (package payload says how it differs from any other).
 func markerRoute(r *ingress.Router) string {
-	name := ingress.OperandNamespace + "-" + ingress.RouterName(r.Name) + "-" + markerPath
-	words := strings.FieldsFunc(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && (c < 'A' || c > 'Z')
-	})
-	return strings.Join(words, "-")
+	return ingress.OperandNamespace + "_" + ingress.RouterName(r.Name) + "_" + strings.TrimPrefix(markerPath, "/")
 }
