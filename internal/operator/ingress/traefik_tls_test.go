@@ -23,8 +23,8 @@ import (
 	"github.com/holdfast/holdfast/internal/operator/certificates"
 )
 
-// tenant makes a namespace with a certificate for a host, and returns its Secret.
-func (c *cluster) tenant(namespace, host string) *corev1.Secret {
+// certified makes a namespace with a certificate for a host, and returns its Secret.
+func (c *cluster) certified(namespace, host string) *corev1.Secret {
 	c.t.Helper()
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	c.must(client.IgnoreAlreadyExists(c.admin.Create(c.t.Context(), made)))
@@ -82,7 +82,7 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 	}
 	c.must(ask())
 
-	secret := c.tenant("shop", "bank.shop.example")
+	secret := c.certified("shop", "bank.shop.example")
 	class := "openshift-x"
 	c.create(&networkingv1.Ingress{ObjectMeta: objectMeta("shop", "bank"), Spec: networkingv1.IngressSpec{
 		IngressClassName: &class, TLS: []networkingv1.IngressTLS{{SecretName: "tls"}},
@@ -94,7 +94,7 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 	t.Logf("a new namespace is served with its certificate after %s", time.Since(began).Round(time.Millisecond))
 	c.must(ask())
 
-	c.tenant("edge", "gate.edge.example")
+	c.certified("edge", "gate.edge.example")
 	gateway := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"gatewayClassName": class,
 		"listeners": []any{map[string]any{"name": "tls", "port": int64(ports[1]), "protocol": "HTTPS", "tls": map[string]any{
