@@ -37,8 +37,8 @@ func (c *cluster) certified(namespace, host string) *corev1.Secret {
 	return o
 }
 
-// shows is whose name the certificate has that a client is shown for a name.
-func (r *router) shows(port int32, name string) string {
+// certificateFor is whose name the certificate has that a client is shown for a name.
+func (r *router) certificateFor(port int32, name string) string {
 	r.t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: name}}).DialContext(r.t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:gosec // to see what it shows
 	if err != nil {
@@ -90,7 +90,7 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 	}})
 	began := time.Now()
 	copyAll()
-	r.until("the tenant's certificate is served", func() bool { return r.shows(ports[1], "bank.shop.example") == "bank.shop.example" })
+	r.until("the tenant's certificate is served", func() bool { return r.certificateFor(ports[1], "bank.shop.example") == "bank.shop.example" })
 	t.Logf("a new namespace is served with its certificate after %s", time.Since(began).Round(time.Millisecond))
 	c.must(ask())
 
@@ -110,11 +110,11 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 	c.get("edge", "tls", &mine)
 	c.create(&corev1.Secret{ObjectMeta: objectMeta(decide.CertificatesNamespace, "edge.tls"), Data: mine.Data})
 	c.create(gateway)
-	r.until("the Gateway's certificate is served", func() bool { return r.shows(ports[1], "gate.edge.example") == "gate.edge.example" })
+	r.until("the Gateway's certificate is served", func() bool { return r.certificateFor(ports[1], "gate.edge.example") == "gate.edge.example" })
 
 	c.must(c.admin.Delete(t.Context(), secret))
 	copyAll()
-	r.until("a certificate that is gone is served no more", func() bool { return r.shows(ports[1], "bank.shop.example") != "bank.shop.example" })
+	r.until("a certificate that is gone is served no more", func() bool { return r.certificateFor(ports[1], "bank.shop.example") != "bank.shop.example" })
 	c.must(ask())
 	if got := r.answer("https", ports[1], "mine.x.example", "/", roots); got == 0 || got == http.StatusServiceUnavailable {
 		t.Errorf("its other Ingress: %d", got)
