@@ -20,6 +20,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/installer"
 	"github.com/holdfast/holdfast/internal/render/guards"
+	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/sitetest"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -132,6 +133,9 @@ func (r *rights) pod(namespace string, spec corev1.PodSpec) {
 // that there is needs the label of a control plane, which no kubelet gives
 // itself and, by the guard of the pod network, nobody on a worker does.
 func (r *rights) onWorkers(subject string) bool {
+	if subject == administrators {
+		return false // a person's certificate, which no host is given
+	}
 	pods := r.pods[subject]
 	return len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.PodSpec) bool { return !onControlPlanes(&p) })
 }
@@ -159,6 +163,8 @@ const (
 	dns     = "kube-system:coredns"
 	hosts   = "Group system:nodes"
 	nobody  = "Group system:authenticated"
+
+	administrators = "Group " + site.AdministratorsGroup
 )
 
 // allowed are the rights that accounts on workers may have, each as "GROUP
@@ -179,10 +185,10 @@ func allowed() map[string][]string {
 		routers: slices.Concat(
 			of("", " namespaces", " nodes", " services", "discovery.k8s.io endpointslices", "networking.k8s.io ingressclasses", "networking.k8s.io ingresses",
 				gateway+" backendtlspolicies", gateway+" gatewayclasses", gateway+" gateways", gateway+" grpcroutes", gateway+" httproutes",
-				gateway+" referencegrants"),
+				gateway+" referencegrants", gateway+" tlsroutes"),
 			of(decide.CertificatesNamespace+"/", " configmaps", " secrets"),
 			says("networking.k8s.io ingresses", gateway+" backendtlspolicies", gateway+" gatewayclasses", gateway+" gateways",
-				gateway+" grpcroutes", gateway+" httproutes"),
+				gateway+" grpcroutes", gateway+" httproutes", gateway+" tlsroutes"),
 		),
 		// Whoever makes a NetworkPolicy is warned; nothing is given to everybody.
 		nobody: nil,
