@@ -15,8 +15,10 @@ import (
 )
 
 // ClientLifetime is how long the certificate of a client of etcd is good for.
-// Whoever keeps one makes another when two thirds of it are over.
-const ClientLifetime = 30 * 24 * time.Hour
+// Whoever keeps one makes another when two thirds of it are over: forty days
+// before its end, so that one with less than thirty left, of which doctor and
+// alerts warn, has nobody who keeps it.
+const ClientLifetime = 120 * 24 * time.Hour
 
 // Client makes a certificate of a client and its key, one after the other in
 // one text of PEM: so one file takes the place of one file, and no reader ever

@@ -97,6 +97,9 @@ func TestTheOperatorHasACertificateOfItsOwnWhichIsRenewedInTime(t *testing.T) {
 	if err := h.verifies(ca.Cert); err != nil {
 		t.Error(err)
 	}
+	if left := keys.ClientLifetime / 3; left <= 30*24*time.Hour {
+		t.Errorf("doctor and alerts warn of every pair: it is renewed with %s left", left)
+	}
 	first := h.own(operator.EtcdPair)
 	for range 3 {
 		h.keep(false)

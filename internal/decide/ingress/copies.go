@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // CertificatesNamespace holds copies of what routers need of other namespaces'
@@ -22,9 +24,9 @@ const CertificatesNamespace = "holdfast-router-certificates"
 // AnnotationCopyOf says of what an object is a copy, AnnotationCopied of which
 // version of that, and AnnotationDigest what the copy held when it was made.
 const (
-	AnnotationCopyOf = "holdfast.io/copy-of"
-	AnnotationCopied = "holdfast.io/copied-version"
-	AnnotationDigest = "holdfast.io/copied-digest"
+	AnnotationCopyOf = state.AnnotationDomain + "copy-of"
+	AnnotationCopied = state.AnnotationDomain + "copied-version"
+	AnnotationDigest = state.AnnotationDomain + "copied-digest"
 )
 
 // The kinds of what is copied.

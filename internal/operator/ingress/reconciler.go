@@ -23,11 +23,13 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// The pauses after which is looked anew: after somebody else wrote first, and
-// where the cluster does not say yet what it is.
+// The pauses after which is looked anew: after somebody else wrote first, while
+// what routers serve is copied, and where the cluster does not say yet what it
+// is.
 const (
-	lookAnew   = 100 * time.Millisecond
-	lookForAll = 10 * time.Second
+	lookAnew      = 100 * time.Millisecond
+	lookForCopies = 500 * time.Millisecond
+	lookForAll    = 10 * time.Second
 )
 
 // Reconciler keeps routers what their IngressControllers say.
@@ -104,7 +106,7 @@ func (r *Reconciler) keep(ctx context.Context, g *gathered) (time.Duration, erro
 	if d.Router != nil {
 		want := render.Render(d.Router, r.Plane)
 		if r.waitsForCopies(g) {
-			want.Deployment, d.Again = nil, lookAnew
+			want.Deployment, d.Again = nil, lookForCopies
 		}
 		wrote = errors.Join(wrote, r.write(ctx, g, want), r.publishCertificate(ctx, g))
 	}

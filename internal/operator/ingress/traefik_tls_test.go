@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/operator/certificates"
+	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
 // certified makes a namespace with a certificate for a host, and returns its Secret.
@@ -121,5 +123,43 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 	}
 	if strings.Contains(r.said(), "forbidden") {
 		t.Error("it asked for more than it may read")
+	}
+}
+
+// TestNoRouterIsMadeBeforeWhatItServesIsCopied, nor is one of an earlier release
+// replaced; one that reads copies follows its IngressController as ever.
+func TestNoRouterIsMadeBeforeWhatItServesIsCopied(t *testing.T) {
+	c := newCluster(t)
+	copied := false
+	c.r.Copied = func() bool { return copied }
+	c.make("x", `{"domain":"x.example","replicas":1,"endpointPublishingStrategy":{"type":"Private"}}`)
+	c.settle()
+	if c.there(decide.OperandNamespace, decide.RouterName("x"), &appsv1.Deployment{}) {
+		t.Error("routers are made that would serve the default certificate in place of others")
+	}
+	copied = true
+	c.settle()
+	c.deployment("x")
+
+	t.Log("an operator that was just started, and routers of an earlier release")
+	copied = false
+	former := c.deployment("x")
+	former.Spec.Template.Spec.Containers[0].Env = nil
+	c.must(c.admin.Update(t.Context(), former))
+	c.change("x", `{"spec":{"replicas":2}}`)
+	c.settle()
+	if d := c.deployment("x"); *d.Spec.Replicas != 1 || render.ReadsCopies(&d.Spec.Template.Spec) {
+		t.Error("they are replaced before what they serve is copied")
+	}
+	copied = true
+	c.settle()
+	if d := c.deployment("x"); *d.Spec.Replicas != 2 || !render.ReadsCopies(&d.Spec.Template.Spec) {
+		t.Error("they are not replaced")
+	}
+	copied = false
+	c.change("x", `{"spec":{"replicas":3}}`)
+	c.settle()
+	if d := c.deployment("x"); *d.Spec.Replicas != 3 {
+		t.Error("routers that read copies wait for an operator that was just started")
 	}
 }
