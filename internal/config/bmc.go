@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,12 @@ var redfishSchemes = []string{
 }
 
 const systemsPath = "/redfish/v1/Systems/"
+
+var fingerprint = regexp.MustCompile(`^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$`)
+
+// IsFingerprint reports whether a text is the SHA-256 of a certificate: 64 hex
+// digits, with or without colons between the bytes.
+func IsFingerprint(s string) bool { return fingerprint.MatchString(s) }
 
 // The mistakes of a BMC address. None quotes the address: it may hold a
 // password.

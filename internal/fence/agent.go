@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/pacemaker"
@@ -28,8 +29,9 @@ const (
 
 // Agent is the fence agent with everything that it touches.
 type Agent struct {
-	// Devices holds the files of the devices.
-	Devices string
+	// Devices holds the files of the devices, Pending the markers of what the
+	// cluster does not know of them.
+	Devices, Pending string
 	// Evidence is where the proof of a fence is left, History where each fence
 	// is recorded.
 	Evidence, History string
@@ -45,9 +47,10 @@ type Agent struct {
 	Out io.Writer
 	Err io.Writer
 	// own tells this host's identity, publish tells it the peer, heard returns
-	// what a peer published.
+	// what a peer published. tell tells both hosts what a test has found.
 	own     func() (uuid, serial string, err error)
 	publish func(ctx context.Context, value string) error
+	tell    func(ctx context.Context, value string) error
 	heard   func(ctx context.Context, node string) (value string, found bool, err error)
 	// etcd asks this host's agent of etcd, which knows whether a person's word
 	// about the peer stands.
@@ -73,10 +76,11 @@ const driverPath = "/usr/sbin/fence_redfish"
 // New returns the agent of this host.
 func New(streams command.Streams) *Agent {
 	return &Agent{
-		Devices: state.FencingDir, Evidence: state.FencedDir, History: state.FencingHistoryPath,
+		Devices: state.FencingDir, Pending: PendingDir, Evidence: state.FencedDir, History: state.FencingHistoryPath,
 		Driver: []string{driverPath}, Boot: observe.Boot, Now: time.Now,
 		own:     OwnIdentity,
 		publish: func(ctx context.Context, value string) error { return pacemaker.Publish(ctx, identityAttribute, value) },
+		tell:    func(ctx context.Context, value string) error { return pacemaker.Publish(ctx, FoundAttribute, value) },
 		heard: func(ctx context.Context, node string) (string, bool, error) {
 			return pacemaker.Peer(ctx, identityAttribute, node)
 		},
@@ -173,7 +177,8 @@ func (a *Agent) status(ctx context.Context, dev state.FencingDevice) (int, error
 }
 
 // monitor makes sure that a fence could succeed now, after it told the peer
-// whose machine this is, and learned whose the peer's is.
+// whose machine this is, and learned whose the peer's is. A BMC that nothing was
+// known of is pinned by its first good test.
 func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
 	if err := a.introduce(ctx); err != nil {
 		a.warn("%v", err)
@@ -181,15 +186,34 @@ func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
 	if err := a.learn(ctx, dev.Target); err != nil {
 		a.warn("%v", err)
 	}
-	dev = withLearned(a.Devices, dev)
-	report := a.test(ctx, dev, 0)
+	store := Store{Dir: a.Devices, Pending: a.Pending, Sight: a.sight, Test: func(ctx context.Context, dev state.FencingDevice) Report {
+		return a.test(ctx, dev, 0)
+	}}
+	tried, report := store.test(ctx, dev)
+	if err := a.announce(ctx, report); err != nil {
+		a.warn("%v", err)
+	}
 	if err := report.Err(); err != nil {
 		return err
+	}
+	if unpinned(dev) {
+		a.pin(ctx, store, tried)
 	}
 	if err := a.found(dev, report.System); err != nil {
 		a.warn("%v", err)
 	}
 	return nil
+}
+
+// pin keeps what a good test has seen for the first time. Where that cannot be
+// kept the next one sees it again.
+func (a *Agent) pin(ctx context.Context, store Store, seen state.FencingDevice) {
+	err := store.keepPin(ctx, seen)
+	if err != nil {
+		a.warn("pin the certificate of the BMC of %s: %v", seen.Target, err)
+		return
+	}
+	a.warn("the certificate of the BMC of %s is pinned as it showed it: SHA-256 %s; compare it once with the BMC's own page", seen.Target, seen.Fingerprint)
 }
 
 // open finds the system of a device. Where the target's identity was not
@@ -237,6 +261,9 @@ func (e *ambiguousError) Error() string {
 func reasonOf(err error) string {
 	if _, ok := errors.AsType[*ambiguousError](err); ok {
 		return string(redfish.NoSystem)
+	}
+	if _, ok := errors.AsType[*unpinnedError](err); ok {
+		return fencing.Unpinned
 	}
 	if r := redfish.ReasonOf(err); r != "" {
 		return string(r)

@@ -3,6 +3,7 @@ package fence
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,8 +36,8 @@ type bench struct {
 	machine  *bmctest.Machine
 	dev      state.FencingDevice
 	out, err bytes.Buffer
-	// published is what the agent told its peer.
-	published string
+	// published is what the agent told its peer, told what it has found.
+	published, told string
 }
 
 const (
@@ -64,23 +65,49 @@ func newBench(t testing.TB, password string) *bench {
 	addr := bmctest.Serve(t, s, "127.0.0.1:0")
 	dir := t.TempDir()
 	b.Agent = &Agent{
-		Devices: filepath.Join(dir, "devices"), Evidence: filepath.Join(dir, "fenced"), History: filepath.Join(dir, "history.jsonl"),
+		Devices: filepath.Join(dir, "devices"), Pending: filepath.Join(dir, "pending"), Evidence: filepath.Join(dir, "fenced"), History: filepath.Join(dir, "history.jsonl"),
 		Driver: []string{python, fenceAgent}, Now: time.Now, Out: &b.out, Err: &b.err, address: anyAddress, onBudget: time.Second, retryAfter: time.Minute,
 		Boot: func() (string, time.Duration, error) { return "boot-1", 42 * time.Second, nil },
 	}
 	b.hears = func(context.Context, string) state.Fact[bool] { return state.Known(b.machine.On.Load()) }
 	b.own = func() (string, string, error) { return "own", "", nil }
 	b.publish = func(_ context.Context, value string) error { b.published = value; return nil }
+	b.tell = func(_ context.Context, value string) error { b.told = value; return nil }
 	b.peers(nil, nil)
 	b.etcd = func(context.Context) (state.EtcdReport, error) {
 		return state.EtcdReport{}, errors.New("nobody listens")
 	}
 	b.dev = state.FencingDevice{
 		Target: "cp-1", Address: "https://" + addr + s.SystemPath(), Username: testUser, Password: password,
-		Insecure: true, UUID: strings.ToUpper(testUUID), Serial: testSerial,
+		UUID: strings.ToUpper(testUUID), Serial: testSerial,
 	}
+	b.vouched(t, dir)
 	b.write(t)
 	return b
+}
+
+// vouched has the agent and its driver trust the simulator's certificate as that
+// of an authority: a BMC that is pinned is not left to the driver.
+func (b *bench) vouched(t testing.TB, dir string) {
+	t.Helper()
+	bundle := filepath.Join(dir, "ca.crt")
+	if err := os.WriteFile(bundle, b.bmc.CertificatePEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.RootCAs = x509.NewCertPool()
+	b.RootCAs.AppendCertsFromPEM(b.bmc.CertificatePEM())
+	b.DriverEnv = []string{"REQUESTS_CA_BUNDLE=" + bundle}
+}
+
+// at has the device be a BMC at another address, pinned as it shows itself now.
+func (b *bench) at(t testing.TB, address string) {
+	t.Helper()
+	b.dev.Address, b.dev.Insecure, b.dev.Fingerprint = address, true, ""
+	dev, err := b.sight(t.Context(), b.dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.dev = dev
 }
 
 // silence is what is heard of a host that is off.

@@ -27,9 +27,6 @@ const answerTimeout = fencing.LongestAnswer + 10*time.Second
 // nodeName is what a node may be called (RFC 1123); it becomes a file name.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// fingerprint is a SHA-256 in hex, with or without colons.
-var fingerprint = regexp.MustCompile(`^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$`)
-
 // ReadDevice reads the device of a target, with what was learned about the
 // target, and checks it. It refuses a file that others than its owner can read,
 // or that is not root's: the account in it may be known to others then.
@@ -140,7 +137,7 @@ func checkDevice(dev state.FencingDevice, parse parser) error {
 	if dev.Password == "" {
 		wrong("password", "must not be empty")
 	}
-	if dev.Fingerprint != "" && !fingerprint.MatchString(dev.Fingerprint) {
+	if dev.Fingerprint != "" && !config.IsFingerprint(dev.Fingerprint) {
 		wrong("fingerprint", "must be a SHA-256 in hex, 64 digits")
 	}
 	if dev.Delay < 0 {
@@ -149,15 +146,19 @@ func checkDevice(dev state.FencingDevice, parse parser) error {
 	return errors.Join(mistakes...)
 }
 
-// endpoint is how a device's BMC is spoken to.
+// endpoint is how a device's BMC is spoken to: over a connection that is verified
+// or pinned, and over none else.
 func endpoint(dev state.FencingDevice, parse parser) (redfish.Endpoint, error) {
 	address, err := parse(dev.Address)
 	if err != nil {
 		return redfish.Endpoint{}, fmt.Errorf("fencing device of %s: address: %w", dev.Target, err)
 	}
+	if unpinned(dev) {
+		return redfish.Endpoint{}, &unpinnedError{dev.Target}
+	}
 	return redfish.Endpoint{
 		Address: address, Username: dev.Username, Password: config.Secret(dev.Password),
-		InsecureSkipVerify: dev.Insecure, Fingerprint: dev.Fingerprint, LegacyTLS: dev.LegacyTLS,
+		Name: dev.Target, Fingerprint: dev.Fingerprint, LegacyTLS: dev.LegacyTLS,
 		UUID: dev.UUID, Serial: dev.Serial, SystemID: dev.SystemID, Timeout: answerTimeout,
 	}, nil
 }

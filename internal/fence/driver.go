@@ -111,8 +111,8 @@ func (d *driver) stop() {
 // lines, and encodes other characters than ASCII differently from its BMC.
 var errNotPassable = errors.New("the account has characters that fence_redfish cannot take")
 
-// errPinned is why a pinned BMC is not left to fence_redfish: it cannot verify
-// the pin and would tell the account to anybody.
+// errPinned is why a BMC that no authority vouches for is not left to
+// fence_redfish: it cannot verify a pin and would tell the account to anybody.
 var errPinned = errors.New("fence_redfish cannot verify a pinned certificate")
 
 // errOldTLS is why an old BMC is not left to fence_redfish: the distribution's
@@ -122,7 +122,7 @@ var errOldTLS = errors.New("fence_redfish cannot be allowed older TLS")
 // drivable reports why fence_redfish cannot drive a device, nil if it can. The
 // request is sent without it then.
 func drivable(dev state.FencingDevice) error {
-	if dev.Fingerprint != "" {
+	if dev.Fingerprint != "" || dev.Insecure {
 		return errPinned
 	}
 	if dev.LegacyTLS {
@@ -152,9 +152,6 @@ func driverOptions(dev state.FencingDevice, e redfish.Endpoint, system string, b
 		{"username", dev.Username},
 		{"password", dev.Password},
 		{"power_timeout", strconv.Itoa(int(budget.Seconds()))},
-	}
-	if dev.Insecure {
-		options = append(options, [2]string{"ssl_insecure", "1"})
 	}
 	var text strings.Builder
 	for _, o := range options {

@@ -2,7 +2,6 @@ package fence
 
 import (
 	"context"
-	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
-	"github.com/holdfast/holdfast/internal/redfish"
 )
 
 func TestTheDelayIsNotWaitedForAHostThatIsOff(t *testing.T) {
@@ -121,7 +119,7 @@ func TestTheDriverGetsTheAccountOnItsInputOnly(t *testing.T) {
 	if strings.Contains(string(open), "S3cr3t") || strings.Contains(string(open), testUser) {
 		t.Errorf("arguments or environment hold the account:\n%s", open)
 	}
-	for _, want := range []string{"action=\"off\"\n", "systems_uri=\"/redfish/v1/Systems/1\"\n", "password=\"" + testPassword + "\"\n", "ssl_insecure=\"1\"\n"} {
+	for _, want := range []string{"action=\"off\"\n", "systems_uri=\"/redfish/v1/Systems/1\"\n", "password=\"" + testPassword + "\"\n"} {
 		if !strings.Contains(string(stdin), want) {
 			t.Errorf("the input lacks %q:\n%s", want, stdin)
 		}
@@ -163,21 +161,15 @@ func TestEachPasswordOfOneLineReachesTheBMCThroughTheDriver(t *testing.T) {
 func TestAPinnedBMCIsFencedWithoutTheDriver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
-	e, err := endpoint(b.dev, anyAddress)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.dev.Insecure = false
-	if b.dev.Fingerprint, err = redfish.CertificateFingerprint(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	b.at(t, b.dev.Address)
+	b.RootCAs, b.dev.Insecure, b.dev.FirstSight = nil, false, false
 	b.write(t)
 	b.Driver = []string{"/nowhere/fence_redfish"}
 	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.resets() != "[ForceOff]" {
 		t.Errorf("exit %d: %s", code, b.err.String())
 	}
 	b.bmc.SetQuirks(bmc.Quirks{Certificate: bmc.CertificateOtherHost})
-	if code := b.call(t, "action=off", "plug=cp-1"); code != exitFailed || !strings.Contains(b.err.String(), "not the pinned one") {
+	if code := b.call(t, "action=off", "plug=cp-1"); code != exitFailed || !strings.Contains(b.err.String(), "than the pinned one") {
 		t.Errorf("another certificate: exit %d: %s", code, b.err.String())
 	}
 }
@@ -185,17 +177,14 @@ func TestAPinnedBMCIsFencedWithoutTheDriver(t *testing.T) {
 func TestAVerifiedCertificateIsVerifiedByTheDriverToo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
-	bundle := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(bundle, b.bmc.CertificatePEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.RootCAs = x509.NewCertPool()
-	b.RootCAs.AppendCertsFromPEM(b.bmc.CertificatePEM())
-	b.DriverEnv = []string{"REQUESTS_CA_BUNDLE=" + bundle}
-	b.dev.Insecure = false
-	b.write(t)
 	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.records(t)[0].Requests != 1 {
 		t.Errorf("exit %d, %d requests: %s", code, b.records(t)[0].Requests, b.err.String())
+	}
+	b.machine.On.Store(true)
+	b.DriverEnv = nil // what it trusts by itself is not this BMC
+	b.retryAfter = 0
+	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.records(t)[1].Requests != 2 {
+		t.Errorf("without the authority: exit %d, %d requests: %s", code, b.records(t)[1].Requests, b.err.String())
 	}
 }
 
@@ -286,7 +275,7 @@ func refusing(t *testing.T) string {
 func TestARebootThatStaysOffIsAFenceAllTheSame(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
-	b.dev.Address = refusing(t) + "/redfish/v1/Systems/1"
+	b.at(t, refusing(t)+"/redfish/v1/Systems/1")
 	b.hears = silence
 	b.write(t)
 	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK || b.evidence(t) == nil || !strings.Contains(b.err.String(), "could not be switched on again") {
@@ -317,7 +306,7 @@ func TestABMCThatRefusesToSwitchOnForAWhileIsAskedOn(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	b.dev.Address = s.URL + "/redfish/v1/Systems/1"
+	b.at(t, s.URL+"/redfish/v1/Systems/1")
 	b.hears, b.onBudget = silence, defaultOnBudget
 	b.write(t)
 	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK || on.Load() != 1 || strings.Contains(b.err.String(), "could not be switched on") {
@@ -386,7 +375,7 @@ func TestARequestUnderWayIsAnsweredBeforeTheHostIsSwitchedOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "пароль") // not through the driver
 	answers := make(chan string, 4)
-	b.dev.Address = late(t, answers) + "/redfish/v1/Systems/1"
+	b.at(t, late(t, answers)+"/redfish/v1/Systems/1")
 	b.hears = silence
 	b.write(t)
 	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK {

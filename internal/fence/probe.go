@@ -34,16 +34,19 @@ type Report struct {
 	Address string `json:"address"`
 	System  string `json:"system,omitempty"`
 	// Power is the state that the BMC reports.
-	Power    string   `json:"power,omitempty"`
-	Identity Identity `json:"identity"`
-	UUID     string   `json:"uuid,omitempty"`
-	Serial   string   `json:"serial,omitempty"`
-	SKU      string   `json:"sku,omitempty"`
-	Model    string   `json:"model,omitempty"`
-	ForceOff bool     `json:"forceOff"`
-	On       bool     `json:"on"`
-	// Certificate is verified, pinned or unverified.
-	Certificate string `json:"certificate"`
+	Power       string      `json:"power,omitempty"`
+	Identity    Identity    `json:"identity"`
+	UUID        string      `json:"uuid,omitempty"`
+	Serial      string      `json:"serial,omitempty"`
+	SKU         string      `json:"sku,omitempty"`
+	Model       string      `json:"model,omitempty"`
+	ForceOff    bool        `json:"forceOff"`
+	On          bool        `json:"on"`
+	Certificate Certificate `json:"certificate"`
+	// Fingerprint is the pinned certificate's, Shown that of another one which the
+	// BMC shows instead.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Shown       string `json:"shown,omitempty"`
 	// Connect is the time until the system was found and read for the first
 	// time, Reads that of each further reading.
 	Connect time.Duration   `json:"connect"`
@@ -52,7 +55,20 @@ type Report struct {
 	// Problems keep a fence from working; Warnings do not.
 	Problems []string `json:"problems,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// words are the problems for those who may not know where the BMC is.
+	words []string
 }
+
+// Certificate is why the certificate of a BMC is trusted.
+type Certificate string
+
+// The kinds of trust. What is not pinned is not spoken to.
+const (
+	CertificateVerified   Certificate = "verified"
+	CertificatePinned     Certificate = "pinned"
+	CertificateFirstSight Certificate = "first-sight" // pinned, and no person has compared it
+	CertificateUnpinned   Certificate = "unpinned"
+)
 
 // Err is nil where a fence could succeed now.
 func (r Report) Err() error {
@@ -73,10 +89,10 @@ func TestDevice(ctx context.Context, dev state.FencingDevice) Report {
 func (a *Agent) test(ctx context.Context, dev state.FencingDevice, reads int) Report {
 	r := Report{
 		Target: dev.Target, Address: dev.Address, Identity: IdentityUnknown,
-		Certificate: certificateOf(dev), Delay: dev.Delay,
+		Certificate: certificateOf(dev), Fingerprint: redfish.PlainFingerprint(dev.Fingerprint), Delay: dev.Delay,
 	}
 	if err := checkDevice(dev, a.address); err != nil {
-		r.problem("%v", err)
+		r.Problems, r.words = append(r.Problems, err.Error()), append(r.words, "its device has mistakes")
 		return r
 	}
 	begin := time.Now()
@@ -95,14 +111,22 @@ func (a *Agent) test(ctx context.Context, dev state.FencingDevice, reads int) Re
 }
 
 func (r *Report) problem(format string, args ...any) {
-	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+	words := fmt.Sprintf(format, args...)
+	r.Problems, r.words = append(r.Problems, words), append(r.words, words)
 }
 
 func (r *Report) refused(err error) {
 	if redfish.ReasonOf(err) == redfish.WrongServer {
 		r.Identity = IdentityDiffers
 	}
-	r.problem("%v", err)
+	words := err.Error()
+	if e, ok := errors.AsType[*redfish.Error](err); ok {
+		words, r.Shown = e.Words(), e.Shown
+	}
+	if e, ok := errors.AsType[*unpinnedError](err); ok {
+		words = e.words()
+	}
+	r.Problems, r.words = append(r.Problems, err.Error()), append(r.words, words)
 }
 
 func (r *Report) look(ctx context.Context, c *redfish.Client, dev state.FencingDevice) {
@@ -130,8 +154,8 @@ func (r *Report) look(ctx context.Context, c *redfish.Client, dev state.FencingD
 	if s.Power == "" {
 		r.problem("the BMC reports no power state, so that nothing could prove a fence")
 	}
-	if dev.Insecure && dev.Fingerprint == "" {
-		r.Warnings = append(r.Warnings, "the certificate is not verified: who stands between can read the password")
+	if dev.FirstSight {
+		r.Warnings = append(r.Warnings, "the certificate was pinned as the BMC showed it first: compare it once with the BMC's own page, 'holdfast fencing pin "+dev.Target+"'")
 	}
 }
 
@@ -157,14 +181,16 @@ func (r Report) Slowest() time.Duration {
 	return slices.Max(r.Reads)
 }
 
-func certificateOf(dev state.FencingDevice) string {
+func certificateOf(dev state.FencingDevice) Certificate {
 	switch {
+	case unpinned(dev):
+		return CertificateUnpinned
+	case dev.FirstSight:
+		return CertificateFirstSight
 	case dev.Fingerprint != "":
-		return "pinned"
-	case dev.Insecure:
-		return "unverified"
+		return CertificatePinned
 	}
-	return "verified"
+	return CertificateVerified
 }
 
 // Compare judges the BMC's identity by what its host itself says, which it

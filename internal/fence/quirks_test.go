@@ -124,7 +124,10 @@ func TestWhatCannotSucceedIsRefusedAtOnce(t *testing.T) {
 		"another machine's": {OtherIdentity: true}, "a certificate that nobody vouches for": {},
 	} {
 		b := newBench(t, testPassword)
-		b.dev.Delay, b.dev.Insecure = time.Minute, q.OtherIdentity
+		b.dev.Delay = time.Minute
+		if !q.OtherIdentity {
+			b.RootCAs = nil
+		}
 		b.write(t)
 		b.bmc.SetQuirks(q)
 		begin := time.Now()
@@ -148,8 +151,7 @@ func TestACertificateThatIsNotTrustedEndsTheFence(t *testing.T) {
 	t.Parallel()
 	for _, q := range []bmc.Quirks{{}, {Certificate: bmc.CertificateExpired}, {Certificate: bmc.CertificateOtherHost}} {
 		b := newBench(t, testPassword)
-		b.dev.Insecure = false
-		b.write(t)
+		b.RootCAs = nil
 		b.bmc.SetQuirks(q)
 		if code := b.call(t, "action=off", "plug=cp-1"); code != exitFailed || b.resets() != "[]" || !strings.Contains(b.err.String(), "certificate is not trusted") {
 			t.Errorf("%+v: exit %d after %s: %s", q, code, b.resets(), b.err.String())

@@ -5,14 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -25,13 +20,16 @@ type Store struct {
 	// Dir holds the devices, Pending the markers of those that the cluster
 	// does not know yet.
 	Dir, Pending string
+	// Sight has a device trust the certificate that its BMC shows, where nothing
+	// says which one it has; nil for never.
+	Sight func(context.Context, state.FencingDevice) (state.FencingDevice, error)
 	// Test makes sure that a device could fence.
 	Test func(context.Context, state.FencingDevice) Report
 }
 
 // NewStore returns the store of this host.
 func NewStore() Store {
-	return Store{Dir: state.FencingDir, Pending: PendingDir, Test: TestDevice}
+	return Store{Dir: state.FencingDir, Pending: PendingDir, Sight: Sight, Test: TestDevice}
 }
 
 // Result is what became of one device.
@@ -79,17 +77,28 @@ func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, erro
 	if err == nil {
 		dev = Merge(old, dev)
 		if s.IsPending(dev.Target) {
-			if r := s.test(ctx, old); r.Err() == nil {
-				return Result{Report: r, Kept: true}, nil
+			if old, r := s.test(ctx, old); r.Err() == nil {
+				wrote, err := s.put(old)
+				return Result{Report: r, Kept: true, Wrote: wrote}, err
 			}
 		}
 	}
 	return s.replace(ctx, dev)
 }
 
-// test tries a device with what was learned about its target.
-func (s Store) test(ctx context.Context, dev state.FencingDevice) Report {
-	return s.Test(ctx, withLearned(s.Dir, dev))
+// test tries a device with what was learned about its target. It returns the
+// device as it was tried: with a certificate that was seen for the first time.
+func (s Store) test(ctx context.Context, dev state.FencingDevice) (state.FencingDevice, Report) {
+	if s.Sight != nil {
+		seen, err := s.Sight(ctx, dev)
+		if err != nil {
+			r := Report{Target: dev.Target, Address: dev.Address, Identity: IdentityUnknown, Delay: dev.Delay, Certificate: CertificateUnpinned}
+			r.refused(err)
+			return dev, r
+		}
+		dev = seen
+	}
+	return dev, s.Test(ctx, withLearned(s.Dir, dev))
 }
 
 // Read returns the device of a target as it was written, without what was
@@ -102,15 +111,26 @@ func (s Store) Read(target string) (state.FencingDevice, error) {
 	return dev, CheckDevice(dev)
 }
 
-// replace tests a device and writes it as it is.
-func (s Store) replace(ctx context.Context, dev state.FencingDevice) (Result, error) {
-	r := Result{Report: s.test(ctx, dev)}
+// replace tests a device and writes it as it was tried.
+func (s Store) replace(ctx context.Context, dev state.FencingDevice) (r Result, err error) {
+	dev, r.Report = s.test(ctx, dev)
 	if err := r.Report.Err(); err != nil {
 		return r, fmt.Errorf("the BMC of %s does not take this device, the one that was there before stays: %w", dev.Target, err)
 	}
-	wrote, err := writeDevice(s.Dir, dev)
-	r.Wrote = wrote
+	r.Wrote, err = s.put(dev)
 	return r, err
+}
+
+// put writes a device that was tried. That the cluster has to be told what was
+// seen for the first time is remembered before: a host that is made anew would
+// else trust at first sight once more.
+func (s Store) put(dev state.FencingDevice) (wrote bool, err error) {
+	if old, _ := readFile(s.Dir, dev.Target); dev.FirstSight && old.Fingerprint != dev.Fingerprint {
+		if err := s.markPinned(dev.Target); err != nil {
+			return false, err
+		}
+	}
+	return writeDevice(s.Dir, dev)
 }
 
 // Merge keeps what was learned about a target and is not told anew. What a
@@ -124,6 +144,7 @@ func Merge(old, dev state.FencingDevice) state.FencingDevice {
 		dev.UUID, dev.Serial = old.UUID, old.Serial
 	}
 	dev.SystemID = cmp.Or(dev.SystemID, old.SystemID)
+	dev = keptPin(old, dev)
 	dev.Delay = fencing.KeepDelay(old.Delay, dev.Delay)
 	return dev
 }
@@ -145,29 +166,6 @@ func (s Store) SetDelay(target string, delay time.Duration) (wrote bool, err err
 	}
 	dev.Delay = delay
 	return writeDevice(s.Dir, dev)
-}
-
-// IsPending reports whether the cluster still has to be told a target's
-// device.
-func (s Store) IsPending(target string) bool {
-	_, err := os.Stat(filepath.Join(s.Pending, target))
-	return err == nil
-}
-
-// markPending remembers that the cluster has to be told, unmarkPending that it
-// was.
-func (s Store) markPending(target string) error {
-	if err := host.WriteFileAtomic(filepath.Join(s.Pending, target), nil, 0o600); err != nil {
-		return fmt.Errorf("remember that the Secret of %s is to follow: %w", target, err)
-	}
-	return nil
-}
-
-func (s Store) unmarkPending(target string) error {
-	if err := os.Remove(filepath.Join(s.Pending, target)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget that the Secret of %s was to follow: %w", target, err)
-	}
-	return nil
 }
 
 // Secrets is the part of the cluster that devices are kept in.
@@ -215,7 +213,7 @@ func (s Store) Change(ctx context.Context, target string, change func(state.Fenc
 }
 
 func (s Store) rotate(ctx context.Context, dev state.FencingDevice, cluster Secrets) (r Result, told, err error) {
-	r.Report = s.test(ctx, dev)
+	dev, r.Report = s.test(ctx, dev)
 	if err := r.Report.Err(); err != nil {
 		return r, nil, fmt.Errorf("the BMC of %s does not take the new device, nothing was changed: %w", dev.Target, err)
 	}
@@ -226,80 +224,4 @@ func (s Store) rotate(ctx context.Context, dev state.FencingDevice, cluster Secr
 		return r, nil, err
 	}
 	return r, s.tell(ctx, dev, cluster), nil
-}
-
-// Push tells the cluster of each device that it does not know yet. It is safe
-// to call at any time, and does nothing where nothing is pending.
-func (s Store) Push(ctx context.Context, cluster Secrets) (pushed []string, err error) {
-	pending, err := s.ListPending()
-	errs := []error{err}
-	for _, target := range pending {
-		err := s.push(ctx, target, cluster)
-		if err == nil {
-			pushed = append(pushed, target)
-		}
-		errs = append(errs, err)
-	}
-	return pushed, errors.Join(errs...)
-}
-
-// push holds the lock: a rotation between the reading and the telling would be
-// told first, and then be taken back.
-func (s Store) push(ctx context.Context, target string, cluster Secrets) error {
-	release, err := s.lock(ctx, target)
-	if err != nil {
-		return err
-	}
-	defer release()
-	dev, err := readFile(s.Dir, target)
-	if err != nil {
-		return err
-	}
-	return s.tell(ctx, dev, cluster)
-}
-
-// ListPending names the targets whose devices the cluster does not know yet.
-func (s Store) ListPending() ([]string, error) {
-	entries, err := os.ReadDir(s.Pending)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list Secrets that are to follow: %w", err)
-	}
-	var targets []string
-	for _, e := range entries {
-		if nodeName.MatchString(e.Name()) {
-			targets = append(targets, e.Name())
-		}
-	}
-	return targets, nil
-}
-
-func (s Store) tell(ctx context.Context, dev state.FencingDevice, cluster Secrets) error {
-	if err := cluster.PutSecret(ctx, SecretNamespace, SecretPrefix+dev.Target, secretData(dev)); err != nil {
-		return err
-	}
-	return s.unmarkPending(dev.Target)
-}
-
-// secretData are the keys that the installer writes, and those that may be
-// left out. One that is left out is nil, so that the cluster forgets what was
-// there: a pin that was taken away would come back with the next Job.
-func secretData(dev state.FencingDevice) map[string][]byte {
-	verification, tls := "Enabled", ""
-	if dev.Insecure {
-		verification = "Disabled"
-	}
-	if dev.LegacyTLS {
-		tls = config.TLSLegacy
-	}
-	data := map[string][]byte{
-		"address": []byte(dev.Address), "username": []byte(dev.Username), "password": []byte(dev.Password),
-		"certificateVerification": []byte(verification),
-	}
-	for key, value := range map[string]string{"fingerprint": dev.Fingerprint, "systemID": dev.SystemID, "tls": tls} {
-		data[key] = nil
-		if value != "" {
-			data[key] = []byte(value)
-		}
-	}
-	return data
 }

@@ -15,7 +15,8 @@ func TestEachKindOfBMCIsProbedAndFences(t *testing.T) {
 	for _, bmc := range zootest.Load(t, "../redfish/testdata/zoo") {
 		t.Run(bmc.Name, func(t *testing.T) {
 			b := newBench(t, "пароль") // which fence_redfish cannot take: only the simulator is for it
-			b.dev.Address, b.dev.LegacyTLS = bmc.Serve(t), bmc.Legacy()
+			b.at(t, bmc.Serve(t))
+			b.dev.LegacyTLS = bmc.Legacy()
 			b.dev.UUID, b.dev.Serial, b.dev.SystemID = bmc.Host.UUID, bmc.Host.Serial, bmc.SystemID
 			b.hears = func(context.Context, string) state.Fact[bool] { return state.Known(!bmc.Off()) }
 			b.write(t)

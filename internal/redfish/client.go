@@ -72,9 +72,11 @@ type Endpoint struct {
 	Address  config.BMCAddress
 	Username string
 	Password config.Secret
-	// InsecureSkipVerify accepts any certificate.
-	InsecureSkipVerify bool
-	// Fingerprint pins the certificate: its SHA-256 in hex, empty for none.
+	// Name is what the machine is called in the commands that errors name; empty
+	// says NODE.
+	Name string
+	// Fingerprint pins the certificate: its SHA-256 in hex. Without one it is
+	// verified; nobody is spoken to otherwise.
 	Fingerprint string
 	// LegacyTLS allows what older controllers need: TLS below 1.2, RSA key exchange.
 	LegacyTLS bool

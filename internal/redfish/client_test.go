@@ -53,6 +53,17 @@ func addressOf(addr, system string) config.BMCAddress {
 	return config.BMCAddress{Host: ap.Addr().String(), Port: ap.Port(), System: system}
 }
 
+// pinnedNow is an endpoint with the certificate pinned that it shows.
+func pinnedNow(t *testing.T, e Endpoint) Endpoint {
+	t.Helper()
+	shown, err := CertificateShown(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Fingerprint = shown.Fingerprint
+	return e
+}
+
 func open(t *testing.T, e Endpoint) *Client {
 	t.Helper()
 	c, err := Open(t.Context(), e)
@@ -261,8 +272,7 @@ func TestTheAccountIsNotTakenElsewhere(t *testing.T) {
 	e := answers(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	})
-	e.InsecureSkipVerify = true
-	_, err := Open(t.Context(), e)
+	_, err := Open(t.Context(), pinnedNow(t, e))
 	if ReasonOf(err) != Protocol || visited.Load() {
 		t.Errorf("error %v, followed: %v", err, visited.Load())
 	}
@@ -302,7 +312,8 @@ func TestConnectionsAreMadeByTheGivenDialer(t *testing.T) {
 		dialled.Store(addr)
 		return new(net.Dialer).DialContext(ctx, network, place)
 	}
-	e.Address.Host, e.Address.Port, e.InsecureSkipVerify = "10.99.0.111", 443, true
+	e = pinnedNow(t, e)
+	e.Address.Host, e.Address.Port = "10.99.0.111", 443
 	open(t, e)
 	if got := dialled.Load(); got != "10.99.0.111:443" {
 		t.Errorf("dialled %v", got)

@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -33,6 +34,8 @@ const (
 	Canceled Reason = "canceled"
 	// Certificate: its certificate cannot be trusted.
 	Certificate Reason = "certificate"
+	// Pin: it shows another certificate than the pinned one.
+	Pin Reason = "pin"
 	// TLS: no encryption that both sides allow.
 	TLS Reason = "tls"
 	// Credentials: it refuses the account, or what the account may do.
@@ -60,9 +63,10 @@ var advice = map[Reason]string{
 	Unreachable: "check the address, and that this host reaches the fencing network",
 	Timeout:     "check that the BMC is alive and reset it if it hangs; its web page must open",
 	Canceled:    "try again",
-	Certificate: "trust its certificate (additionalTrustBundle), replace it, or set certificateVerification: Disabled",
+	Certificate: "trust its certificate (additionalTrustBundle), replace it, or have it compared and pinned: 'holdfast fencing pin NODE'",
+	Pin:         "compare it with the BMC's own page; if the BMC has a new one, as after an update of its firmware, accept it on the host that fences: 'holdfast fencing pin NODE' (at a new address: 'holdfast fencing rotate NODE --address ADDRESS --pin'); if it has not, somebody stands between, and was told no account",
 	TLS:         "update its firmware; or allow this one BMC older TLS and RSA key exchange: tls: Legacy in install-config.yaml and in its Secret, or 'holdfast fencing rotate NODE --tls Legacy'",
-	Credentials: "check user name and password, and that the account may operate the system",
+	Credentials: "check user name and password, and that the account may operate the system; another account is told by 'holdfast fencing rotate NODE'",
 	NotFound:    "check the system's path in the address, /redfish/v1/Systems/ID",
 	Conflict:    "read the power state and try again",
 	Unsupported: "use another reset type",
@@ -86,11 +90,19 @@ type Error struct {
 	// cause is context.Canceled or context.DeadlineExceeded, or nil. Other
 	// causes may quote the controller, so they are not handed on.
 	cause error
+	// Shown is the fingerprint of the certificate that was refused by a pin.
+	Shown string
+	// node is what the machine is called.
+	node string
 }
 
 // Error implements error.
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s, BMC %s: %s: %s", e.Op, e.Host, e.Detail, advice[e.Reason])
+func (e *Error) Error() string { return fmt.Sprintf("%s, BMC %s: %s", e.Op, e.Host, e.Words()) }
+
+// Words are what happened and what to do, without the controller's address,
+// which is not for everybody.
+func (e *Error) Words() string {
+	return e.Detail + ": " + strings.ReplaceAll(advice[e.Reason], "NODE", cmp.Or(e.node, "NODE"))
 }
 
 // Unwrap returns the context's error if that ended the call, else nil.
@@ -124,7 +136,7 @@ func (c *Client) call(ctx context.Context, op string, f func(context.Context) er
 	if err == nil {
 		return nil
 	}
-	e := &Error{Op: op, Host: c.endpoint.Address.URL()}
+	e := &Error{Op: op, Host: c.endpoint.Address.URL(), node: c.endpoint.Name}
 	switch {
 	case ctx.Err() != nil:
 		e.Reason, e.Detail, e.cause = ended(ctx)
@@ -133,6 +145,8 @@ func (c *Client) call(ctx context.Context, op string, f func(context.Context) er
 		e.Detail = "no answer within " + c.endpoint.Timeout.Round(time.Millisecond).String()
 	default:
 		e.Reason, e.Detail = explain(err)
+		pin, _ := errors.AsType[pinError](err)
+		e.Shown = pin.shown
 	}
 	e.Detail = c.endpoint.scrub(e.Detail)
 	return e
@@ -160,6 +174,9 @@ func explain(err error) (Reason, string) {
 	}
 	if e, ok := errors.AsType[*schemas.Error](err); ok && e.HTTPReturnedStatusCode != 0 {
 		return explainStatus(e)
+	}
+	if pin, ok := errors.AsType[pinError](err); ok {
+		return Pin, pin.Error()
 	}
 	if untrusted(err) {
 		return Certificate, "its certificate is not trusted: " + innermost(err)
@@ -236,8 +253,16 @@ func words(e *schemas.Error) string {
 // maxWords bounds what is quoted of a controller, in bytes.
 const maxWords = 200
 
+// oneLine is what a controller said, on one line and without what a terminal
+// would obey.
 func oneLine(s string) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "?")
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
 	if len(s) > maxWords {
 		s = strings.ToValidUTF8(s[:maxWords], "") + "..."
 	}
@@ -260,7 +285,7 @@ func untrusted(err error) bool {
 	_, host := errors.AsType[x509.HostnameError](err)
 	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
 	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
-	return verification || host || authority || invalid || errors.Is(err, errPin) || errors.Is(err, errNoCertificate)
+	return verification || host || authority || invalid || errors.Is(err, errNoCertificate)
 }
 
 func isTimeout(err error) bool {

@@ -1,7 +1,6 @@
 package redfish
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
@@ -30,27 +29,5 @@ func TestSystemsOfAControllerAreListed(t *testing.T) {
 	got, err := open(t, e).Systems(t.Context())
 	if err != nil || len(got) != 3 {
 		t.Errorf("got %v, %v", got, err)
-	}
-}
-
-func TestAPinnedCertificateIsTheOnlyOneThatIsTrusted(t *testing.T) {
-	s, _, e := controller(t, true)
-	fingerprint, err := CertificateFingerprint(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.RootCAs = nil
-	if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate {
-		t.Fatalf("an unknown authority is trusted: %v", err)
-	}
-	e.Fingerprint = strings.ToUpper(fingerprint)
-	open(t, e)
-	s.SetQuirks(bmc.Quirks{Certificate: bmc.CertificateOtherHost})
-	if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate || !strings.Contains(err.Error(), "not the pinned one") {
-		t.Errorf("another certificate than the pinned one: %v", err)
-	}
-	e.InsecureSkipVerify = true
-	if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate {
-		t.Errorf("a pin is not undone by skipping verification: %v", err)
 	}
 }

@@ -10,22 +10,27 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// errPin says that a controller shows another certificate than the pinned one.
-var errPin = errors.New("it is not the pinned one")
+// pinError says that a controller shows another certificate than the pinned one.
+type pinError struct{ shown, pinned string }
+
+func (e pinError) Error() string {
+	return "it shows another certificate (SHA-256 " + e.shown + ") than the pinned one (SHA-256 " + e.pinned + ")"
+}
 
 // errNoCertificate says that a controller shows none.
 var errNoCertificate = errors.New("it shows none")
 
 // tlsConfig verifies the certificate by the pin, if there is one: it then
 // takes the place of authorities, names and dates, which controllers are known
-// to get wrong.
+// to get wrong. There is no third way: whoever answers at the address of a
+// controller that is not verified gets the account, and says what he likes.
 func (e Endpoint) tlsConfig() *tls.Config {
 	c := e.speaks()
 	c.ServerName = e.Address.Host
 	c.RootCAs = e.RootCAs
-	c.InsecureSkipVerify = e.InsecureSkipVerify //nolint:gosec // the site's choice: certificateVerification
 	if e.Fingerprint != "" {
 		c.InsecureSkipVerify = true //nolint:gosec // the pin verifies
 		c.VerifyConnection = func(s tls.ConnectionState) error { return pinned(s, e.Fingerprint) }
@@ -105,8 +110,8 @@ func pinned(s tls.ConnectionState, fingerprint string) error {
 	if len(s.PeerCertificates) == 0 {
 		return errNoCertificate
 	}
-	if fingerprintOf(s.PeerCertificates[0].Raw) != plainHex(fingerprint) {
-		return errPin
+	if shown := fingerprintOf(s.PeerCertificates[0].Raw); shown != PlainFingerprint(fingerprint) {
+		return pinError{shown, PlainFingerprint(fingerprint)}
 	}
 	return nil
 }
@@ -116,16 +121,38 @@ func fingerprintOf(der []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// plainHex takes the spellings of a fingerprint to one: colons and case do
-// not matter.
-func plainHex(fingerprint string) string {
+// PlainFingerprint takes the spellings of a fingerprint to one: colons and case
+// do not matter.
+func PlainFingerprint(fingerprint string) string {
 	return strings.ToLower(strings.ReplaceAll(fingerprint, ":", ""))
 }
 
-// CertificateFingerprint returns the SHA-256 of the certificate that the
-// endpoint shows, in hex, for a person to compare and to pin. It trusts
-// nothing and sends no account.
-func CertificateFingerprint(ctx context.Context, e Endpoint) (fingerprint string, err error) {
+// ShownCertificate is the one that a controller shows to anybody.
+type ShownCertificate struct {
+	// Fingerprint is its SHA-256, in hex.
+	Fingerprint string `json:"fingerprint"`
+	// Subject and Issuer are as it says them, equal where it signed itself.
+	Subject string    `json:"subject"`
+	Issuer  string    `json:"issuer"`
+	Begins  time.Time `json:"begins"`
+	Ends    time.Time `json:"ends"`
+}
+
+func certificateOf(s tls.ConnectionState) ShownCertificate {
+	if len(s.PeerCertificates) == 0 {
+		return ShownCertificate{}
+	}
+	c := s.PeerCertificates[0]
+	return ShownCertificate{
+		Fingerprint: fingerprintOf(c.Raw), Subject: oneLine(c.Subject.String()), Issuer: oneLine(c.Issuer.String()),
+		Begins: c.NotBefore, Ends: c.NotAfter,
+	}
+}
+
+// CertificateShown returns the certificate that the endpoint shows, for a person
+// to compare and to pin, or to be pinned at first sight. It trusts nothing and
+// sends no account.
+func CertificateShown(ctx context.Context, e Endpoint) (shown ShownCertificate, err error) {
 	if e.Timeout <= 0 {
 		e.Timeout = DefaultTimeout
 	}
@@ -135,9 +162,8 @@ func CertificateFingerprint(ctx context.Context, e Endpoint) (fingerprint string
 		if err != nil {
 			return err
 		}
-		state := conn.(*tls.Conn).ConnectionState() // dialTLS promises it
-		fingerprint = fingerprintOf(state.PeerCertificates[0].Raw)
+		shown = certificateOf(conn.(*tls.Conn).ConnectionState()) // dialTLS promises it
 		return conn.Close()
 	})
-	return fingerprint, err
+	return shown, err
 }

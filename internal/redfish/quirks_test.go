@@ -42,7 +42,7 @@ var quirkCases = []struct {
 	{"auth-status 403", bmc.Quirks{AuthStatus: 403}, true, Credentials, Credentials, false, "the account may operate"},
 	{"auth-status 500", bmc.Quirks{AuthStatus: 500}, true, ServerError, ServerError, false, "500"},
 	{"auth-status 503", bmc.Quirks{AuthStatus: 503}, true, ServerError, ServerError, false, "503"},
-	{"certificate expired", bmc.Quirks{Certificate: bmc.CertificateExpired}, true, Certificate, Certificate, false, "certificateVerification"},
+	{"certificate expired", bmc.Quirks{Certificate: bmc.CertificateExpired}, true, Certificate, Certificate, false, "holdfast fencing pin"},
 	{"certificate not-yet-valid", bmc.Quirks{Certificate: bmc.CertificateNotYetValid}, true, Certificate, Certificate, false, "certificate"},
 	{"certificate other-host", bmc.Quirks{Certificate: bmc.CertificateOtherHost}, true, Certificate, Certificate, false, "certificate"},
 	{"delay below the timeout", bmc.Quirks{Delay: bmc.Duration(10 * time.Millisecond)}, true, "", "", true, ""},
@@ -165,8 +165,7 @@ func TestSelfSignedCertificates(t *testing.T) {
 		t.Errorf("a certificate that nobody vouches for: %v", err)
 	}
 	open(t, trusted)
-	e.InsecureSkipVerify = true
-	open(t, e)
+	open(t, pinnedNow(t, e))
 }
 
 func TestAWrongPasswordIsSaidToBeOne(t *testing.T) {

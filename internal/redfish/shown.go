@@ -11,8 +11,7 @@ import (
 
 // Shown is what a controller shows to anybody who asks.
 type Shown struct {
-	// Ends is when its certificate does.
-	Ends time.Time
+	ShownCertificate
 	// Clock is what it says the time is, to the second, zero where it does not.
 	// It said so between Asked and Answered.
 	Clock, Asked, Answered time.Time
@@ -48,7 +47,7 @@ func ShownBy(ctx context.Context, e Endpoint) (shown Shown, err error) {
 		}
 		_, _ = io.CopyN(io.Discard, res.Body, 64<<10)
 		_ = res.Body.Close()
-		shown.Ends = res.TLS.PeerCertificates[0].NotAfter // an answer over TLS has one
+		shown.ShownCertificate = certificateOf(*res.TLS) // an answer over TLS has one
 		if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 			shown.Clock = at
 		}

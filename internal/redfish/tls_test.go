@@ -86,7 +86,7 @@ func oldController(t *testing.T, c *tls.Config) Endpoint {
 	}
 	return Endpoint{
 		Address: addressOf(u.Host, systemsPath+"/1"), Username: testUser, Password: testPassword,
-		InsecureSkipVerify: true, Timeout: 5 * time.Second,
+		Timeout: 5 * time.Second,
 	}
 }
 
@@ -101,22 +101,15 @@ func TestOldEncryptionIsUsedWhereAPersonAllowsItAndNowhereElse(t *testing.T) {
 	} {
 		c.Certificates = []tls.Certificate{rsaCertificate(t, false)}
 		e := oldController(t, c)
-		fingerprint, err := CertificateFingerprint(t.Context(), e)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
+		e = pinnedNow(t, e)
+		_, err := Open(t.Context(), e)
+		if ReasonOf(err) != TLS || !strings.Contains(err.Error(), "tls: Legacy") {
+			t.Errorf("%s, without leave: %v", name, err)
 		}
-		for _, e.Fingerprint = range []string{"", fingerprint} {
-			e.LegacyTLS = false
-			_, err := Open(t.Context(), e)
-			if ReasonOf(err) != TLS || !strings.Contains(err.Error(), "tls: Legacy") {
-				t.Errorf("%s, without leave: %v", name, err)
-			}
-			e.LegacyTLS = true
-			open(t, e)
-		}
+		e.LegacyTLS = true
+		open(t, e)
 		e.Fingerprint = strings.Repeat("00", 32)
-		if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate {
+		if _, err := Open(t.Context(), e); ReasonOf(err) != Pin {
 			t.Errorf("%s: leave for old TLS is none for another certificate: %v", name, err)
 		}
 	}
@@ -132,20 +125,13 @@ func TestAStackThatHangsUpIsSaidToBeOld(t *testing.T) {
 	}
 }
 
-func TestACertificateWithANegativeNumberIsTakenWhereItIsPinnedOrNotVerified(t *testing.T) {
+func TestACertificateWithANegativeNumberIsTakenWhereItIsPinned(t *testing.T) {
 	e := oldController(t, &tls.Config{Certificates: []tls.Certificate{rsaCertificate(t, true)}})
-	fingerprint, err := CertificateFingerprint(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := ShownBy(t.Context(), e); err != nil {
 		t.Error(err)
 	}
-	open(t, e)
-	e.InsecureSkipVerify, e.Fingerprint = false, fingerprint
-	open(t, e)
-	e.Fingerprint = ""
-	if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate || !strings.Contains(err.Error(), "certificateVerification") {
+	open(t, pinnedNow(t, e))
+	if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate || !strings.Contains(err.Error(), "holdfast fencing pin NODE") {
 		t.Errorf("an authority that nobody knows: %v", err)
 	}
 }

@@ -19,9 +19,10 @@ func TestEachKindOfBMCIsUnderstood(t *testing.T) {
 				t.Fatalf("%v, source %q", err, b.Source)
 			}
 			e := Endpoint{
-				Address: addressOf(u.Host, ""), Username: testUser, Password: testPassword, InsecureSkipVerify: true,
+				Address: addressOf(u.Host, ""), Username: testUser, Password: testPassword,
 				LegacyTLS: b.Legacy(), UUID: b.Host.UUID, Serial: b.Host.Serial, Timeout: 5 * time.Second,
 			}
+			e = pinnedNow(t, e)
 			refusedFirst(t, b, e)
 			e.SystemID = b.SystemID
 			c := open(t, e)

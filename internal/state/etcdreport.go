@@ -28,10 +28,14 @@ type FencingDevice struct {
 	Address  string `json:"address"` // as in the install configuration
 	Username string `json:"username"`
 	Password string `json:"password"` //nolint:gosec // the file's purpose; never logged
-	// Insecure skips the verification of the BMC's certificate.
+	// Insecure is true where no authority vouches for the BMC's certificate: it is
+	// pinned at first sight, and nothing is said to it before.
 	Insecure bool `json:"insecure,omitempty"`
 	// Fingerprint pins the BMC's certificate: SHA-256 in hex, empty for none.
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// FirstSight is true where the pin is what the BMC showed when it was first
+	// tested, and no person has named it.
+	FirstSight bool `json:"firstSight,omitempty"`
 	// UUID and Serial are the machine's own, learned from its SMBIOS while it
 	// was healthy. A BMC that reports others is another machine's.
 	UUID   string `json:"uuid,omitempty"`
@@ -46,6 +50,14 @@ type FencingDevice struct {
 	// that fence each other one is off before the other begins.
 	Delay time.Duration `json:"delay,omitempty"`
 }
+
+// Keys of a BMC's Secret that hold a pin: what a person named, and what a host
+// saw when it first tested the BMC. The second counts only without the first, and
+// only where no authority is to vouch for the certificate.
+const (
+	FencingPinKey      = "fingerprint"
+	FencingFirstPinKey = "firstSeenFingerprint"
+)
 
 // EtcdWish is what Pacemaker wants of etcd on this host.
 type EtcdWish string

@@ -175,8 +175,13 @@ type Decision struct {
 // lasting are the reasons that another attempt with the same device meets
 // again; what to do about each is part of the BMC's error.
 var lasting = map[string]bool{
-	"certificate": true, "unsupported": true, "no-system": true,
+	"certificate": true, "pin": true, Unpinned: true, "unsupported": true, "no-system": true,
 }
+
+// Unpinned is the reason of a BMC that no authority vouches for and that nobody
+// has pinned: whoever answers at its address would be believed. It is not spoken
+// to, and certainly not in a fence, which is when somebody in between would wait.
+const Unpinned = "unpinned"
 
 // wrongServer is the one reason that ends a fence at any time: nothing that
 // this BMC says is about the target.

@@ -69,6 +69,8 @@ func faultyCertificate(fault, name string, hosts []string, good tls.Certificate,
 		return newCertificate(name, hosts, now.Add(-30*day), now.Add(-day))
 	case CertificateNotYetValid:
 		return newCertificate(name, hosts, now.Add(day), now.Add(30*day))
+	case CertificateRenewed:
+		return NewCertificate(name, hosts, now)
 	case CertificateOtherHost:
 		return newCertificate("other.invalid", []string{"other.invalid"}, now.Add(-day), now.Add(30*day))
 	default:

@@ -77,6 +77,7 @@ const (
 	CertificateExpired     = "expired"
 	CertificateNotYetValid = "not-yet-valid"
 	CertificateOtherHost   = "other-host"
+	CertificateRenewed     = "renewed"
 )
 
 // QuirkDoc describes one quirk for a person.
@@ -166,9 +167,9 @@ var quirkTable = []quirk{
 		field: func(q *Quirks) any { return &q.Password }, fallback: "the one that the lab knows",
 	},
 	{
-		name: "certificate", doc: "shows a TLS certificate with this fault",
+		name: "certificate", doc: "shows a TLS certificate with this fault; renewed is a good one with a new key, as after an update of the firmware",
 		field:   func(q *Quirks) any { return &q.Certificate },
-		allowed: []string{CertificateExpired, CertificateNotYetValid, CertificateOtherHost}, fallback: "self-signed, valid",
+		allowed: []string{CertificateExpired, CertificateNotYetValid, CertificateOtherHost, CertificateRenewed}, fallback: "self-signed, valid",
 	},
 	{
 		name: "delay", doc: "waits this long before it answers a request",

@@ -1,0 +1,144 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// onlyPin is what the marker of a device holds of which the cluster lacks nothing
+// but the certificate that was seen for the first time. The account in the Secret
+// may be newer than the device's then, and is left alone.
+const onlyPin = "pin\n"
+
+// IsPending reports whether the cluster still has to be told a target's
+// account.
+func (s Store) IsPending(target string) bool {
+	said, err := os.ReadFile(filepath.Join(s.Pending, target))
+	return err == nil && string(said) != onlyPin
+}
+
+// markPending remembers that the cluster has to be told a whole device,
+// markPinned that it has to be told its pin, unmarkPending that it was.
+func (s Store) markPending(target string) error { return s.mark(target, "") }
+
+func (s Store) markPinned(target string) error {
+	if s.IsPending(target) {
+		return nil // the pin is told with the rest
+	}
+	return s.mark(target, onlyPin)
+}
+
+func (s Store) mark(target, what string) error {
+	if err := host.WriteFileAtomic(filepath.Join(s.Pending, target), []byte(what), 0o600); err != nil {
+		return fmt.Errorf("remember that the Secret of %s is to follow: %w", target, err)
+	}
+	return nil
+}
+
+func (s Store) unmarkPending(target string) error {
+	if err := os.Remove(filepath.Join(s.Pending, target)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget that the Secret of %s was to follow: %w", target, err)
+	}
+	return nil
+}
+
+// Push tells the cluster of each device that it does not know yet. It is safe
+// to call at any time, and does nothing where nothing is pending.
+func (s Store) Push(ctx context.Context, cluster Secrets) (pushed []string, err error) {
+	pending, err := s.ListPending()
+	errs := []error{err}
+	for _, target := range pending {
+		err := s.push(ctx, target, cluster)
+		if err == nil {
+			pushed = append(pushed, target)
+		}
+		errs = append(errs, err)
+	}
+	return pushed, errors.Join(errs...)
+}
+
+// push holds the lock: a rotation between the reading and the telling would be
+// told first, and then be taken back.
+func (s Store) push(ctx context.Context, target string, cluster Secrets) error {
+	release, err := s.lock(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer release()
+	dev, err := readFile(s.Dir, target)
+	if err != nil {
+		return err
+	}
+	return s.tell(ctx, dev, cluster)
+}
+
+// ListPending names the targets whose devices the cluster does not know yet.
+func (s Store) ListPending() ([]string, error) {
+	entries, err := os.ReadDir(s.Pending)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list Secrets that are to follow: %w", err)
+	}
+	var targets []string
+	for _, e := range entries {
+		if nodeName.MatchString(e.Name()) {
+			targets = append(targets, e.Name())
+		}
+	}
+	return targets, nil
+}
+
+func (s Store) tell(ctx context.Context, dev state.FencingDevice, cluster Secrets) error {
+	data := pinData(dev)
+	if s.IsPending(dev.Target) {
+		data = secretData(dev)
+	}
+	if len(data) > 0 {
+		if err := cluster.PutSecret(ctx, SecretNamespace, SecretPrefix+dev.Target, data); err != nil {
+			return err
+		}
+	}
+	return s.unmarkPending(dev.Target)
+}
+
+func pinData(dev state.FencingDevice) map[string][]byte {
+	if !dev.FirstSight || dev.Fingerprint == "" {
+		return nil // a person named another one meanwhile, and has told the cluster
+	}
+	return map[string][]byte{state.FencingFirstPinKey: []byte(dev.Fingerprint)}
+}
+
+// secretData are the keys that the installer writes, and those that may be
+// left out. One that is left out is nil, so that the cluster forgets what was
+// there: a pin that was taken away would come back with the next Job.
+func secretData(dev state.FencingDevice) map[string][]byte {
+	verification, tls := config.CertificateVerificationEnabled, ""
+	if dev.Insecure {
+		verification = config.CertificateVerificationDisabled
+	}
+	if dev.LegacyTLS {
+		tls = config.TLSLegacy
+	}
+	named, first := dev.Fingerprint, ""
+	if dev.FirstSight {
+		named, first = "", dev.Fingerprint
+	}
+	data := map[string][]byte{
+		"address": []byte(dev.Address), "username": []byte(dev.Username), "password": []byte(dev.Password),
+		"certificateVerification": []byte(verification),
+	}
+	for key, value := range map[string]string{state.FencingPinKey: named, state.FencingFirstPinKey: first, "systemID": dev.SystemID, "tls": tls} {
+		data[key] = nil
+		if value != "" {
+			data[key] = []byte(value)
+		}
+	}
+	return data
+}
