@@ -109,13 +109,13 @@ func TestAnUnreadableDocumentIsExplainedWithoutItsText(t *testing.T) {
 			"a password without the space before it", document("      password: S3cr3t-y\n    - {hostName: control-2, address: 'https://192.168.7.12', username: a, password:S3cr3t-x}"),
 			[]string{
 				"controlPlane.fencing.credentials: Forbidden: exactly two entries are needed, one for each control plane; there are 3",
-				"controlPlane.fencing.credentials[2].(unknown key on line 13): Forbidden: unknown field; known are address, certificateVerification, hostName, password, systemID, tls, username",
+				"controlPlane.fencing.credentials[2].(unknown key on line 13): Forbidden: unknown field; known are address, certificateFingerprint, certificateVerification, hostName, password, systemID, tls, username",
 				"controlPlane.fencing.credentials[2].password: Required value: missing password",
 			},
 		},
 		{
 			"a password without its field", document("      ? S3cr3t\n      password: S3cr3t-x"),
-			[]string{"controlPlane.fencing.credentials[1].(unknown key on line 12): Forbidden: unknown field; known are address, certificateVerification, hostName, password, systemID, tls, username"},
+			[]string{"controlPlane.fencing.credentials[1].(unknown key on line 12): Forbidden: unknown field; known are address, certificateFingerprint, certificateVerification, hostName, password, systemID, tls, username"},
 		},
 		{
 			"a field given twice", document("      password: S3cr3t-x\n      username: root\n      password: S3cr3t-y"),
@@ -130,7 +130,7 @@ func TestAnUnreadableDocumentIsExplainedWithoutItsText(t *testing.T) {
 		},
 		{
 			"a merge key", document("      password: S3cr3t-x\n      <<: {a: b}"),
-			[]string{"controlPlane.fencing.credentials[1].(unknown key on line 13): Forbidden: unknown field; known are address, certificateVerification, hostName, password, systemID, tls, username"},
+			[]string{"controlPlane.fencing.credentials[1].(unknown key on line 13): Forbidden: unknown field; known are address, certificateFingerprint, certificateVerification, hostName, password, systemID, tls, username"},
 		},
 		{
 			"octal and underscored numbers", document("      password: S3cr3t-x\ncompute: [{replicas: 010}, {replicas: 1_0}, {replicas: 0x10}, {replicas: 99999999999999999999}]"),

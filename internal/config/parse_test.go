@@ -172,7 +172,7 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 			"bootstrapInPlace.installationDisk: nothing uses it: hosts keep their disks, and nothing is installed in place",
 		},
 		"two-baremetal": {
-			"controlPlane.fencing.credentials[0].certificateVerification: without it whoever answers at that address gets the password",
+			"controlPlane.fencing.credentials[0].certificateVerification: without it whoever answers at that address on the first day is taken for the BMC: he gets the password, and may say Off for a host that runs; name the BMC's certificate (certificateFingerprint)",
 		},
 		"dual": {
 			"compute: a site of two control planes is expected to have no workers beside them",
@@ -187,6 +187,10 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 	c.ControlPlane.Fencing.Credentials[1].TLS = TLSLegacy
 	if got := Warnings(c); len(got) != 2 || !strings.HasPrefix(got[1], "controlPlane.fencing.credentials[1].tls: ") {
 		t.Errorf("got %q", got)
+	}
+	c.ControlPlane.Fencing.Credentials[0].CertificateFingerprint = strings.Repeat("AB:", 31) + "cd"
+	if got := Warnings(c); len(got) != 1 {
+		t.Errorf("with the certificate named: %q", got)
 	}
 	c = mustParse(t, validConfigs(t)["two-baremetal"])
 	c.ControlPlane.Fencing.Credentials[0].Address = "https://192.168.5.77"

@@ -178,6 +178,8 @@ var rules = []rule{
 	{"a password is not its own placeholder", "two-none", fenced(`{hostName: control-0, address: 'https://192.168.7.10', username: admin, password: <redacted>}`)},
 	{"certificateVerification is Enabled or Disabled", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', certificateVerification: enabled`))},
 
+	{"a certificateFingerprint is a SHA-256", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', certificateFingerprint: 'SHA1:ab'`))},
+
 	{"tls is Default or Legacy", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', tls: '1.0'`))},
 	{"a systemID has no surrounding space", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', systemID: ' CZJ123'`))},
 	{"a systemID has no line break", "two-none", fenced(cred(`hostName: control-0, address: 'https://192.168.7.10', systemID: "CZJ\n123"`))},

@@ -95,8 +95,11 @@ type FencingCredential struct {
 	Address  string `json:"address"`
 	Username string `json:"username"`
 	Password Secret `json:"password"`
-	// CertificateVerification is Enabled (default) or Disabled.
+	// CertificateVerification is Enabled (default) or Disabled. Where no authority
+	// vouches for the certificate it is pinned at first sight.
 	CertificateVerification string `json:"certificateVerification,omitempty"`
+	// CertificateFingerprint is the SHA-256 of the only certificate to trust.
+	CertificateFingerprint string `json:"certificateFingerprint,omitempty"`
 	// TLS is Default, or Legacy for a BMC that speaks nothing newer than TLS 1.1,
 	// or has no key exchange with forward secrecy.
 	TLS string `json:"tls,omitempty"`

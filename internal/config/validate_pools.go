@@ -127,6 +127,9 @@ func (v *validator) credentials(list *field.Path, credentials []FencingCredentia
 		if !slices.Contains(verification, cred.CertificateVerification) {
 			v.add(field.NotSupported(path.Child("certificateVerification"), cred.CertificateVerification, verification))
 		}
+		if f := cred.CertificateFingerprint; f != "" && !IsFingerprint(f) {
+			v.add(field.Invalid(path.Child("certificateFingerprint"), f, "must be the SHA-256 of the BMC's certificate in hex, 64 digits, with or without colons"))
+		}
 		if tls := []string{TLSDefault, TLSLegacy}; cred.TLS != "" && !slices.Contains(tls, cred.TLS) {
 			v.add(field.NotSupported(path.Child("tls"), cred.TLS, tls))
 		}

@@ -26,8 +26,8 @@ func fencingWarnings(c *InstallConfig) []string {
 	var out []string
 	for i, cred := range c.ControlPlane.Fencing.Credentials {
 		path := fmt.Sprintf("controlPlane.fencing.credentials[%d]", i)
-		if cred.CertificateVerification == CertificateVerificationDisabled {
-			out = append(out, path+".certificateVerification: without it whoever answers at that address gets the password")
+		if cred.CertificateVerification == CertificateVerificationDisabled && cred.CertificateFingerprint == "" {
+			out = append(out, path+".certificateVerification: without it whoever answers at that address on the first day is taken for the BMC: he gets the password, and may say Off for a host that runs; name the BMC's certificate (certificateFingerprint)")
 		}
 		if cred.TLS == TLSLegacy {
 			out = append(out, path+".tls: who records what is said to that BMC, or changes it on its way, may learn the password; update its firmware where that is possible")

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -106,14 +107,30 @@ func deviceOf(node string, hosts []Host, data map[string][]byte) (state.FencingD
 			missing = append(missing, "Secret "+operator.Namespace+"/"+name+" has no "+key)
 		}
 	}
-	return state.FencingDevice{
+	device := state.FencingDevice{
 		Target: node, Address: string(data["address"]), Username: string(data["username"]), Password: string(data["password"]),
 		Insecure:    string(data["certificateVerification"]) == "Disabled",
-		Fingerprint: string(data["fingerprint"]),
+		Fingerprint: string(data[state.FencingPinKey]),
 		LegacyTLS:   string(data["tls"]) == "Legacy",
 		SystemID:    string(data["systemID"]),
 		Delay:       fencing.DelayOf(node, []string{hosts[0].Name, hosts[1].Name}),
-	}, missing
+	}
+	if first := string(data[state.FencingFirstPinKey]); device.Fingerprint == "" && device.Insecure && first != "" {
+		device.Fingerprint, device.FirstSight = first, true
+	}
+	return device, missing
+}
+
+// ordered are devices as somebody ordered them: a host that tells which
+// certificate it saw first has it already, and needs no Job for it.
+func ordered(devices []state.FencingDevice) []state.FencingDevice {
+	out := slices.Clone(devices)
+	for i := range out {
+		if out[i].FirstSight {
+			out[i].Fingerprint, out[i].FirstSight = "", false
+		}
+	}
+	return out
 }
 
 // renderPods renders what etcd is to run as on each host.
@@ -154,7 +171,7 @@ func (m *material) digests() handover.Digests {
 	d := handover.Digests{
 		Release:  payload.Version,
 		Hosts:    m.digest(m.cluster, m.hosts),
-		Fencing:  m.digest(m.hosts, m.devices),
+		Fencing:  m.digest(m.hosts, ordered(m.devices)),
 		Manifest: map[string]string{},
 	}
 	for _, h := range m.hosts {

@@ -123,7 +123,18 @@ func TestAnAccountIsReadOrWhatItLacksIsNamed(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || len(missing) != 0 {
 		t.Errorf("missing %v (-want +got):\n%s", missing, diff)
 	}
+	data["firstSeenFingerprint"] = []byte("cd34")
+	if got, _ := deviceOf("cp-1", hosts, data); got.Fingerprint != "ab12" || got.FirstSight {
+		t.Errorf("what a person named goes before what a host saw: %+v", got)
+	}
+	delete(data, "fingerprint")
+	if got, _ := deviceOf("cp-1", hosts, data); got.Fingerprint != "cd34" || !got.FirstSight {
+		t.Errorf("a host that is made anew learns what was seen: %+v", got)
+	}
 	delete(data, "certificateVerification")
+	if got, _ := deviceOf("cp-1", hosts, data); got.Fingerprint != "" {
+		t.Errorf("an authority is to vouch for it: %+v", got)
+	}
 	if got, _ := deviceOf("cp-2", hosts, data); got.Insecure || got.Delay != 0 {
 		t.Errorf("the second host's device, verified where nothing else is said: %+v", got)
 	}
@@ -151,6 +162,10 @@ func TestADigestChangesWithWhatItStandsForAndNothingElse(t *testing.T) {
 	}{
 		"nothing":    {func(*material) {}, false, false, false, false},
 		"a password": {func(m *material) { m.devices[1].Password = "new" }, false, true, false, false},
+		"a pin":      {func(m *material) { m.devices[1].Fingerprint = "ab12" }, false, true, false, false},
+		"a pin that a host took by itself": {func(m *material) {
+			m.devices[1].Fingerprint, m.devices[1].FirstSight = "ab12", true
+		}, false, false, false, false},
 		"an address": {func(m *material) { m.hosts[1].Address = "10.98.0.13" }, true, true, false, false},
 		"a manifest": {func(m *material) { m.manifests["cp-2"] = "new" }, false, false, false, true},
 		"the token":  {func(m *material) { m.token = "new" }, true, true, true, true},

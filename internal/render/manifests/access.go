@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Namespaces whose names other packages need too.
@@ -102,7 +103,7 @@ func fencingSecrets(c *config.InstallConfig) []object {
 			"password":                []byte(cred.Password.Reveal()),
 			"certificateVerification": []byte(cred.CertificateVerification),
 		}
-		for key, value := range map[string]string{"tls": cred.TLS, "systemID": cred.SystemID} {
+		for key, value := range map[string]string{"tls": cred.TLS, "systemID": cred.SystemID, state.FencingPinKey: cred.CertificateFingerprint} {
 			if value != "" {
 				secret.Data[key] = []byte(value)
 			}

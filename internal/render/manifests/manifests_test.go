@@ -243,6 +243,13 @@ func TestEachNodeHasItsFencingSecret(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	s := sites(t)["two-baremetal"]
+	s.ControlPlane.Fencing.Credentials[1].CertificateFingerprint = strings.Repeat("ab", 32)
+	for _, f := range objectFiles(t, s) {
+		if f.Path == "manifests/20-fencing-credentials-control-1.yaml" && !strings.Contains(string(f.Data), "fingerprint: "+b64(strings.Repeat("ab", 32))) {
+			t.Errorf("the certificate that the installation named is not in it:\n%s", f.Data)
+		}
+	}
 }
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
