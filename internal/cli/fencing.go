@@ -25,7 +25,7 @@ account of the peer's BMC, in /etc/holdfast/fencing/NAME.json, which only root c
 read. It never holds its own, which only the peer would use. So what concerns the
 BMC of cp-1 is done on cp-2.`,
 	}
-	cmd.AddCommand(newFencingVerify(streams), newFencingRotate(streams), newFencingFacts(streams), newFencingDelay(streams))
+	cmd.AddCommand(newFencingVerify(streams), newFencingRotate(streams), newFencingPin(streams), newFencingFacts(streams), newFencingDelay(streams))
 	return cmd
 }
 

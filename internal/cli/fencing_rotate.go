@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -82,8 +81,8 @@ changed, or it failed; 2 wrong usage.`,
 	flags.StringVar(&f.username, "username", "", "the new user (default: the one that is there)")
 	flags.StringVar(&f.passwordFile, "password-file", "", "file that holds the new password, without its last line break; - is the standard input")
 	flags.StringVar(&f.address, "address", "", "the new address (default: the one that is there)")
-	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the only certificate to trust; none takes a pin away")
-	flags.BoolVar(&f.pin, "pin", false, "trust only the certificate that the BMC shows now, after it was compared by you")
+	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the only certificate to trust; none takes a pin away: the next one is trusted at first sight, or verified")
+	flags.BoolVar(&f.pin, "pin", false, "trust only the certificate that the BMC shows now, as 'fencing pin' does, together with another change")
 	flags.StringVar(&f.verification, "certificate-verification", "", "Enabled or Disabled (default: as it is)")
 	flags.StringVar(&f.tls, "tls", "", "Default, or Legacy for a BMC that has nothing newer than TLS 1.1 or RSA key exchange (default: as it is)")
 	flags.StringVar(&f.uuid, "uuid", "", "what the BMC reports as UUID, where neither that nor its serial number is the host's own; none forgets it")
@@ -174,21 +173,33 @@ func (r *rotation) run(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	secret := "written"
-	if told != nil {
-		secret = "to follow: " + told.Error()
-	}
-	pacemaker := "tries the device at once"
-	if err := r.clear(ctx, target); err != nil {
-		pacemaker = "tries the device by itself, it could not be told: " + err.Error()
-	}
+	out := outcomeOf(ctx, target, result, told, r.clear)
 	if r.output == "json" {
-		return printJSON(r.streams.Out, rotated{result, secret, pacemaker})
+		return printJSON(r.streams.Out, out)
 	}
-	_, err = fmt.Fprintf(r.streams.Out, "%s: the BMC takes the account and is that of %s (identity %s)\ndevice: %s\nSecret: %s\nPacemaker: %s\n",
-		target, target, result.Report.Identity, wroteWord(result.Wrote), secret, pacemaker)
+	_, err = fmt.Fprintf(r.streams.Out, "%s: the BMC takes the account and is that of %s (identity %s)\n", target, target, result.Report.Identity)
+	if rep := result.Report; err == nil && rep.Certificate == fence.CertificateFirstSight {
+		_, err = fmt.Fprintf(r.streams.Err, "its certificate is pinned as it showed it first, compare it with the BMC's own page: SHA-256 %s\n", rep.Fingerprint)
+	}
+	return errors.Join(err, out.text(r.streams, told))
+}
+
+// outcomeOf is what became of a device that was changed, once Pacemaker was told.
+func outcomeOf(ctx context.Context, target string, result fence.Result, told error, clear func(context.Context, string) error) rotated {
+	out := rotated{result, "written", "tries the device at once"}
+	if told != nil {
+		out.Secret = "to follow: " + told.Error()
+	}
+	if err := clear(ctx, target); err != nil {
+		out.Pacemaker = "tries the device by itself, it could not be told: " + err.Error()
+	}
+	return out
+}
+
+func (o rotated) text(streams Streams, told error) error {
+	_, err := fmt.Fprintf(streams.Out, "device: %s\nSecret: %s\nPacemaker: %s\n", wroteWord(o.Wrote), o.Secret, o.Pacemaker)
 	if err == nil && told != nil {
-		_, err = fmt.Fprintln(r.streams.Err, "fencing works with the new account; when the API is back run: holdfast fencing rotate --push")
+		_, err = fmt.Fprintln(streams.Err, "fencing works with the new device; when the API is back run: holdfast fencing rotate --push")
 	}
 	return err
 }
@@ -210,18 +221,25 @@ func (r *rotation) changed(ctx context.Context, dev state.FencingDevice, passwor
 	} else {
 		dev.SystemID = replaced(dev.SystemID, id)
 	}
+	if r.verification == config.CertificateVerificationEnabled && dev.Insecure {
+		dev.Fingerprint, dev.FirstSight = "", false // an authority is to vouch for it now
+	}
 	if r.verification != "" {
 		dev.Insecure = r.verification == config.CertificateVerificationDisabled
 	}
 	if r.tls != "" {
 		dev.LegacyTLS = r.tls == config.TLSLegacy
 	}
-	dev.Fingerprint = replaced(dev.Fingerprint, r.fingerprint)
+	if r.fingerprint != "" {
+		dev.Fingerprint, dev.FirstSight = replaced(dev.Fingerprint, r.fingerprint), false
+	}
 	if r.pin {
-		var err error
-		if dev.Fingerprint, err = r.shownNow(ctx, dev); err != nil {
+		shown, err := shownBy(ctx, dev)
+		if err != nil {
 			return dev, err
 		}
+		dev.Fingerprint, dev.FirstSight = shown.Fingerprint, false
+		_, _ = fmt.Fprintf(r.streams.Err, "pinned, compare it with the BMC's own page: SHA-256 %s\n", shown.Fingerprint)
 	}
 	return dev, fence.CheckDevice(dev)
 }
@@ -234,21 +252,6 @@ func replaced(old, replacement string) string {
 		return ""
 	}
 	return cmp.Or(replacement, old)
-}
-
-// shownNow is the certificate to pin. A person compares it, since nothing else
-// can tell whose it is.
-func (r *rotation) shownNow(ctx context.Context, dev state.FencingDevice) (string, error) {
-	address, err := config.ParseBMCAddress(dev.Address)
-	if err != nil {
-		return "", err
-	}
-	fingerprint, err := redfish.CertificateFingerprint(ctx, redfish.Endpoint{Address: address, Timeout: 10 * time.Second})
-	if err != nil {
-		return "", err
-	}
-	_, err = fmt.Fprintf(r.streams.Err, "pinned, compare it with the BMC's own page: SHA-256 %s\n", fingerprint)
-	return fingerprint, err
 }
 
 // maxPassword bounds what is read as a password.

@@ -152,18 +152,26 @@ func rotationOf(t *testing.T, in string, f rotateFlags) (*rotation, *bytes.Buffe
 		cluster: func() (fence.Secrets, error) { return nil, errors.New("connection refused") },
 		clear:   func(context.Context, string) error { return nil },
 	}
-	dev := state.FencingDevice{Target: "cp-1", Address: "https://10.99.0.111", Username: "admin", Password: "old words", UUID: uuid1}
+	putDevice(t, r.store, deviceBefore())
+	return r, &out
+}
+
+func deviceBefore() state.FencingDevice {
+	return state.FencingDevice{Target: "cp-1", Address: "https://10.99.0.111", Username: "admin", Password: "old words", UUID: uuid1}
+}
+
+func putDevice(t *testing.T, s fence.Store, dev state.FencingDevice) {
+	t.Helper()
 	data, err := json.Marshal(dev)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(r.store.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(r.store.Dir, "cp-1.json"), data, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, dev.Target+".json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return r, &out
 }
 
 func TestANewPasswordThatTheBMCTakesIsWrittenAlsoWithoutAPI(t *testing.T) {

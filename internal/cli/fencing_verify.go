@@ -200,7 +200,7 @@ func (v verification) table(w io.Writer) error {
 	_, _ = fmt.Fprintln(t, "TARGET\tFROM\tBMC\tPOWER\tIDENTITY\tFORCEOFF\tON\tCERTIFICATE\tCONNECT\tREAD\tDELAY")
 	for _, d := range v.Devices {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Target, d.By, d.Address, orDash(d.Power),
-			d.Identity, yesNo(d.ForceOff), yesNo(d.On), orDash(d.Certificate), short(d.Connect), short(d.Slowest()), short(d.Delay))
+			d.Identity, yesNo(d.ForceOff), yesNo(d.On), orDash(string(d.Certificate)), short(d.Connect), short(d.Slowest()), short(d.Delay))
 	}
 	if err := t.Flush(); err != nil {
 		return err

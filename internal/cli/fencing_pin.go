@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// pinFlags are those of fencing pin.
+type pinFlags struct {
+	fingerprint, kubeconfig, output string
+	dryRun, yes                     bool
+}
+
+func newFencingPin(streams Streams) *cobra.Command {
+	var f pinFlags
+	cmd := &cobra.Command{
+		Use:   "pin NODE",
+		Short: "Trust the certificate that the BMC of a node shows, and no other one",
+		Long: `Shows which certificate is pinned for the BMC of a node, and which one the BMC
+shows now, and pins that once a person has compared it with the BMC's own page.
+Run it on the host that fences the node: its peer.
+
+A BMC whose certificate no authority vouches for (certificateVerification:
+Disabled) is pinned by its first good test. From then on another certificate is
+refused: it is told no account, and an Off from there proves nothing. A BMC that
+makes itself a new certificate, as many do when their firmware is updated, when
+they get another name, or each year, cannot fence until it is accepted here.
+Who accepts without comparing accepts whoever sits between.
+
+The account is tried over the new connection before anything is written, and
+must be taken by the BMC of that very node. Then the device on this host and the
+Secret openshift-etcd/fencing-credentials-NODE are written; without an API the
+Secret follows later.
+
+Exit codes: 0 it is pinned, or was; 1 nothing was changed, or it failed; 2 wrong
+usage.`,
+		Example: `  sudo holdfast fencing pin cp-1 --dry-run
+  sudo holdfast fencing pin cp-1
+  sudo holdfast fencing pin cp-1 --fingerprint 3f9c...e1
+  sudo holdfast fencing pin cp-1 --dry-run -o json | jq .shown.fingerprint`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if err := needFencingRoot(); err != nil {
+				return err
+			}
+			open := func() (fence.Secrets, error) { return kube.Open(f.kubeconfig) }
+			p := pinning{pinFlags: f, streams: streams, store: fence.NewStore(), shown: shownBy, cluster: open, clear: clearFailures}
+			return p.run(cmd.Context(), args[0])
+		},
+	}
+	outputFlag(cmd, &f.output)
+	flags := cmd.Flags()
+	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the certificate, as the BMC's own page has it: another one is refused, and nothing is asked")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show both certificates")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask whether it was compared")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", adminKubeconfig, "how the cluster is reached")
+	return cmd
+}
+
+func (f *pinFlags) check() error {
+	if f.fingerprint != "" && !config.IsFingerprint(f.fingerprint) {
+		return &UsageError{Err: fmt.Errorf("--fingerprint %q: must be a SHA-256 in hex, 64 digits, with or without colons", f.fingerprint)}
+	}
+	return nil
+}
+
+// pinning is one run of fencing pin.
+type pinning struct {
+	pinFlags
+	streams Streams
+	store   fence.Store
+	shown   func(context.Context, state.FencingDevice) (redfish.ShownCertificate, error)
+	cluster func() (fence.Secrets, error)
+	clear   func(ctx context.Context, target string) error
+}
+
+// pins are both certificates of a BMC.
+type pins struct {
+	Target  string `json:"target"`
+	Address string `json:"address"`
+	// Pinned is the fingerprint that is trusted, empty for none; FirstSight is true
+	// where no person has compared it.
+	Pinned     string                   `json:"pinned"`
+	FirstSight bool                     `json:"firstSight,omitempty"`
+	Shown      redfish.ShownCertificate `json:"shown"`
+	Same       bool                     `json:"same"`
+}
+
+// acceptedPin is what a run prints for a program.
+type acceptedPin struct {
+	pins
+	rotated
+}
+
+// shownTime bounds the look at a certificate.
+const shownTime = 40 * time.Second
+
+// shownBy is the certificate that a device's BMC shows now. It is told nothing.
+func shownBy(ctx context.Context, dev state.FencingDevice) (redfish.ShownCertificate, error) {
+	address, err := config.ParseBMCAddress(dev.Address)
+	if err != nil {
+		return redfish.ShownCertificate{}, err
+	}
+	return redfish.CertificateShown(ctx, redfish.Endpoint{Address: address, Name: dev.Target, Timeout: shownTime})
+}
+
+func (p *pinning) run(ctx context.Context, target string) error {
+	dev, err := p.store.Read(target)
+	if err != nil {
+		return err
+	}
+	both := pins{Target: target, Address: dev.Address, Pinned: redfish.PlainFingerprint(dev.Fingerprint), FirstSight: dev.FirstSight}
+	if both.Shown, err = p.shown(ctx, dev); err != nil {
+		return err
+	}
+	both.Same = both.Shown.Fingerprint == both.Pinned
+	if p.output == "text" {
+		if err := both.text(p.streams.Out); err != nil {
+			return err
+		}
+	}
+	if p.dryRun || both.Same && !both.FirstSight {
+		if p.output == "json" {
+			return printJSON(p.streams.Out, both)
+		}
+		return nil
+	}
+	if err := p.accepted(both); err != nil {
+		return err
+	}
+	return p.pin(ctx, both)
+}
+
+func (b pins) text(w io.Writer) error {
+	how := ""
+	if b.FirstSight {
+		how = ", as the BMC showed it first; nobody has compared it"
+	}
+	verdict := "the BMC shows ANOTHER certificate than the pinned one"
+	switch {
+	case b.Same:
+		verdict = "the BMC shows the pinned certificate"
+	case b.Pinned == "":
+		verdict = "no certificate is pinned"
+	}
+	issuer := b.Shown.Issuer
+	if issuer == b.Shown.Subject {
+		issuer = "itself"
+	}
+	_, err := fmt.Fprintf(w, "BMC of %s at %s: %s\n  pinned  SHA-256 %s%s\n  shown   SHA-256 %s\n          of %s, signed by %s, from %s to %s\n",
+		b.Target, b.Address, verdict, orDash(b.Pinned), how, b.Shown.Fingerprint, orDash(b.Shown.Subject), orDash(issuer),
+		b.Shown.Begins.UTC().Format(time.DateOnly), b.Shown.Ends.UTC().Format(time.DateOnly))
+	return err
+}
+
+// accepted makes sure that it is the certificate which a person means.
+func (p *pinning) accepted(both pins) error {
+	if p.fingerprint != "" {
+		if named := redfish.PlainFingerprint(p.fingerprint); named != both.Shown.Fingerprint {
+			return fmt.Errorf("nothing was changed: the BMC of %s shows SHA-256 %s, and --fingerprint names %s: somebody may stand between", both.Target, both.Shown.Fingerprint, named)
+		}
+		return nil
+	}
+	if p.yes {
+		return nil
+	}
+	_, _ = fmt.Fprintf(p.streams.Err, "Compare the shown one with the BMC's own page, or with its vendor's tool on the host.\nType yes if they are the same: ")
+	line, err := bufio.NewReader(p.streams.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) != "yes" {
+		return errors.New("nothing was changed: the answer was not yes")
+	}
+	return nil
+}
+
+// pin writes what was accepted, once the account was tried over such a
+// connection.
+func (p *pinning) pin(ctx context.Context, both pins) error {
+	result, told, err := p.store.Change(ctx, both.Target, func(dev state.FencingDevice) (state.FencingDevice, error) {
+		if dev.Address != both.Address {
+			return dev, fmt.Errorf("the BMC of %s has another address now, %s: run this again", both.Target, dev.Address)
+		}
+		dev.Fingerprint, dev.FirstSight = both.Shown.Fingerprint, false
+		return dev, fence.CheckDevice(dev)
+	}, lazySecrets(p.cluster))
+	if err != nil {
+		return err
+	}
+	out := outcomeOf(ctx, both.Target, result, told, p.clear)
+	if p.output == "json" {
+		return printJSON(p.streams.Out, acceptedPin{both, out})
+	}
+	_, err = fmt.Fprintf(p.streams.Out, "pinned: the BMC takes the account and is that of %s (identity %s)\n", both.Target, result.Report.Identity)
+	return errors.Join(err, out.text(p.streams, told))
+}
