@@ -195,7 +195,7 @@ func (f *fakeHost) eyes() Eyes {
 			if at.Host != "10.99.0.2" {
 				return redfish.Shown{}, errors.New("no answer")
 			}
-			return redfish.Shown{Ends: now.Add(time.Hour), Clock: now.Add(time.Minute), Asked: now, Answered: now.Add(time.Second)}, nil
+			return redfish.Shown{ShownCertificate: redfish.ShownCertificate{Ends: now.Add(time.Hour), Fingerprint: "ab12"}, Clock: now.Add(time.Minute), Asked: now, Answered: now.Add(time.Second)}, nil
 		},
 	}
 }
@@ -216,7 +216,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 		}),
 		BMCs: state.Known([]decide.BMC{{
 			Target: "cp-2", Address: "10.99.0.2", Delay: 20 * time.Second, Verified: true, Interface: "bmc0", Switches: []string{"sw-a"},
-			Shows:  state.Known(decide.Shown{Ends: now.Add(time.Hour), Offset: state.Known(decide.Offset{Low: 59 * time.Second, High: 61 * time.Second})}),
+			Shows:  state.Known(decide.Shown{Fingerprint: "ab12", Ends: now.Add(time.Hour), Offset: state.Known(decide.Offset{Low: 59 * time.Second, High: 61 * time.Second})}),
 			Proven: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), Slowest: 3001 * time.Millisecond,
 		}}),
 		Etcd: state.Known(decide.Etcd{Size: 20 << 20, InUse: 10 << 20, Quota: 2 << 30, FsyncP99: 3 * time.Millisecond, Writes: 1000}),

@@ -182,7 +182,10 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 		if err != nil {
 			return nil, err
 		}
-		b := decide.BMC{Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != "", Pinned: dev.Fingerprint != ""}
+		b := decide.BMC{
+			Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != "", Pinned: dev.Fingerprint != "",
+			Fingerprint: redfish.PlainFingerprint(dev.Fingerprint), FirstSight: dev.FirstSight,
+		}
 		b.Proven = totals[target].Cut // the history may have lost it
 		l.tried(&b, history)
 		l.way(ctx, &b, dev.Address, switches)
@@ -247,7 +250,7 @@ func (l *look) shown(ctx context.Context, at config.BMCAddress, target string) s
 		l.note("BMC of "+target, errors.New(cmp.Or(string(redfish.ReasonOf(err)), "no answer")+" (sudo holdfast fencing verify says more)"))
 		return state.Fact[decide.Shown]{}
 	}
-	out := decide.Shown{Ends: s.Ends}
+	out := decide.Shown{Fingerprint: s.Fingerprint, Ends: s.Ends}
 	if !s.Clock.IsZero() { // told to the second
 		out.Offset = state.Known(decide.Offset{Low: s.Clock.Sub(s.Answered), High: s.Clock.Add(time.Second).Sub(s.Asked)})
 	}

@@ -189,7 +189,11 @@ func TestFencingThatWouldNotWorkIsFound(t *testing.T) {
 
 		{"never tried", "fence-proven", bmc(0, func(b *BMC) { b.Proven = time.Time{} }), Warning, "cp-1: it has never proved cp-2 to be off"},
 		{"tried long ago", "fence-proven", bmc(0, func(b *BMC) { b.Proven = now.Add(-200 * day) }), Advice, "200 days ago"},
-		{"any certificate is taken", "fence-certificate", bmc(1, func(b *BMC) { b.Verified = false }), Warning, "cp-2: it takes any certificate for that of the BMC of cp-1"},
+		{"any certificate is taken", "fence-certificate", bmc(1, func(b *BMC) { b.Verified = false }), Critical, "cp-2: the certificate of the BMC of cp-1 is not pinned yet"},
+		{"a pinned certificate, and another one is shown", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Fingerprint, b.Shows.Value.Fingerprint = true, "ab12", "cd34" }), Critical, "cp-2: the BMC of cp-1 shows another certificate (SHA-256 cd34) than the pinned one (SHA-256 ab12)"},
+		{"a pinned certificate that is shown", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Fingerprint, b.Shows.Value.Fingerprint = true, "ab12", "ab12" }), OK, "pinned"},
+		{"a pin that nobody compared", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.FirstSight = true, true }), OK, "pinned, as it was shown first"},
+		{"a pinned one that ends soon", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(20*day) }), Advice, "ends in 20 days: once the BMC makes a new one"},
 		{"a certificate that ends", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(20 * day) }), Warning, "of cp-1 ends in 20 days: it is refused then"},
 		{"a certificate that ended", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(-3 * day) }), Critical, "ended 3 days ago: it is refused"},
 		{"the date of a pinned one does not count", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(-3*day) }), OK, "pinned"},

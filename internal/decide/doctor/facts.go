@@ -105,6 +105,10 @@ type BMC struct {
 	// it is pinned: dates do not count then.
 	Verified bool `json:"verified"`
 	Pinned   bool `json:"pinned,omitempty"`
+	// Fingerprint is the pinned certificate's; FirstSight is true where no person
+	// has compared it.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	FirstSight  bool   `json:"firstSight,omitempty"`
 	// Shows is what it shows to anybody, without an account.
 	Shows state.Fact[Shown] `json:"shows"`
 	// Interface is the one that leads there, Gateway is set where a router does.
@@ -117,9 +121,11 @@ type BMC struct {
 	Slowest time.Duration `json:"slowest,omitempty"`
 }
 
-// Shown is when a BMC's certificate ends, and how far its clock is from that of
-// the host that asked it; unknown where it tells no time.
+// Shown is which certificate a BMC shows, when that ends, and how far its clock is
+// from that of the host that asked it; unknown where it tells no time.
 type Shown struct {
+	Fingerprint string `json:"fingerprint,omitempty"`
+
 	Ends   time.Time          `json:"ends"`
 	Offset state.Fact[Offset] `json:"offset"`
 }

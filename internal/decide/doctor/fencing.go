@@ -33,11 +33,12 @@ var fencingChecks = []Check{
 		Type: []string{"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate"},
 	},
 	{
-		ID: "fence-certificate", Title: "the certificates of the BMCs are checked, and do not end soon", For: TwoFencing, judge: judgeBMCCertificate,
-		Why: "Whoever answers at the address of a BMC that is not verified gets an account that can switch the host off, and can say Off for a host that runs. One that is verified by an authority is refused from the day on which its certificate ends: nothing can be fenced then. A pinned one is not.",
+		ID: "fence-certificate", Title: "the certificates of the BMCs are checked or pinned, and not about to change", For: TwoFencing, judge: judgeBMCCertificate,
+		Why: "Whoever answers at the address of a BMC that is neither verified nor pinned could learn an account that can switch the host off, and say Off for a host that runs: such a BMC is not used. One that is verified by an authority is refused from the day on which its certificate ends, a pinned one once it has another certificate: nothing can be fenced then, until a person accepts it.",
 		Type: []string{
-			"sudo holdfast fencing rotate cp-1 --pin     # on cp-2; compare the fingerprint with the BMC's own page",
-			"sudo holdfast fencing verify                # after the BMC has a new certificate",
+			"sudo holdfast fencing pin cp-1 --dry-run     # on cp-2; which certificate is pinned, which one is shown",
+			"sudo holdfast fencing pin cp-1               # once it was compared with the BMC's own page",
+			"sudo holdfast fencing verify                 # after the BMC has a new certificate",
 		},
 	},
 	{
@@ -187,7 +188,13 @@ func judgeBMCCertificate(s *sheet) {
 	for _, d := range s.devices() {
 		switch left := d.Shows.Value.Ends.Sub(s.At); {
 		case !d.Verified:
-			s.say(Warning, d.by, "it takes any certificate for that of the BMC of %s", d.Target)
+			s.say(Critical, d.by, "the certificate of the BMC of %s is not pinned yet, so that nothing is said to it and nothing of it believed: the next good test, within a minute, pins it", d.Target)
+		case d.Pinned && d.another():
+			s.say(Critical, d.by, "the BMC of %s shows another certificate (SHA-256 %s) than the pinned one (SHA-256 %s): it is refused, and cannot fence until a person accepts it", d.Target, d.Shows.Value.Fingerprint, d.Fingerprint)
+		case d.Pinned && d.Shows.Known && left > 0 && left < endsWarning:
+			s.say(Advice, d.by, "the certificate of the BMC of %s is pinned, and %s: once the BMC makes a new one that is refused, until a person accepts it", d.Target, ends(left))
+		case d.FirstSight:
+			s.say(OK, d.by, "the certificate of the BMC of %s is pinned, as it was shown first", d.Target)
 		case d.Pinned:
 			s.say(OK, d.by, "the certificate of the BMC of %s is pinned", d.Target)
 		case !d.Shows.Known:
@@ -198,6 +205,13 @@ func judgeBMCCertificate(s *sheet) {
 			s.say(Warning, d.by, "the certificate of the BMC of %s %s: it is refused then, and cannot fence", d.Target, ends(left))
 		}
 	}
+}
+
+// another is whether a BMC shows another certificate than the pinned one. A host
+// of an older release does not tell either.
+func (d device) another() bool {
+	shown := d.Shows.Value.Fingerprint
+	return d.Shows.Known && shown != "" && d.Fingerprint != "" && shown != d.Fingerprint
 }
 
 // bmcApart is how far a BMC's clock may be off: who reads its log can still put
