@@ -14,6 +14,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/etcdagent"
+	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/pacemaker"
@@ -64,6 +65,9 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 	if err != nil {
 		in.Trouble = err.Error()
 	}
+	if in.Cluster.Value.Wonders() {
+		in.Found = found(ctx)
+	}
 	in.Corosync = readCorosync(corosyncConf)
 	in.Drift = drift(e.settings)
 	if r, err := askEtcd(ctx); err == nil {
@@ -76,6 +80,16 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 		in.QuorateFor = time.Since(e.quorate)
 	}
 	return in
+}
+
+// found is what the fence agents of both hosts have told of their last tests;
+// nothing where Pacemaker does not tell.
+func found(ctx context.Context) map[string]string {
+	values, err := pacemaker.Everyone(ctx, fence.FoundAttribute)
+	if err != nil {
+		return nil
+	}
+	return fence.Problems(values)
 }
 
 // drift is unknown where the set-up has not been.

@@ -148,13 +148,27 @@ func (v view) nowhere(node string) string {
 	return "no other host is online that could fence " + node
 }
 
+// whyAnywhere is the last failure of a device, in the words of the agent that
+// tested its BMC where it told them.
 func (v view) whyAnywhere(id string) string {
 	for _, n := range v.names {
-		if why := v.why(n, id); why != "" {
+		why := v.why(n, id)
+		if words := v.Found[v.target(id)]; why != "" && words != "" {
+			return ": on " + n + ": " + shorten(words, maxMessage*3/4)
+		}
+		if why != "" {
 			return why
 		}
 	}
 	return ""
+}
+
+// Wonders reports whether a fence device has failed, so that it is to be asked
+// why.
+func (c Cluster) Wonders() bool {
+	return slices.ContainsFunc(c.Failures, func(f Failure) bool {
+		return slices.ContainsFunc(c.Resources, func(r Resource) bool { return r.fences() && base(r.ID) == base(f.Resource) })
+	})
 }
 
 var (

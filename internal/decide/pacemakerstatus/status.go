@@ -37,6 +37,9 @@ type Input struct {
 	// Before is what Redundant was, while etcd and its agent may be silent without
 	// anything being different; empty where their silence counts.
 	Before metav1.Condition
+	// Found is what the last test of a host's BMC ran into, by the host, where the
+	// agent that tests it has told: Pacemaker keeps no words of a fence agent.
+	Found map[string]string
 	// Addresses are hosts' addresses from elsewhere, for those whose own are not
 	// in corosync.conf.
 	Addresses map[string][]string

@@ -151,6 +151,21 @@ func TestB6ADeviceOnItsOwnTargetProvesNothing(t *testing.T) {
 	}
 }
 
+// TestWhatATestOfABMCRanIntoIsTold: Pacemaker itself keeps no words of it.
+func TestWhatATestOfABMCRanIntoIsTold(t *testing.T) {
+	const words = "it shows another certificate than the pinned one: 'holdfast fencing pin cp-2'"
+	in := input(t, "device-monitor-failed")
+	if !in.Cluster.Value.Wonders() || input(t, "healthy").Cluster.Value.Wonders() || input(t, "kubelet-cannot-start").Cluster.Value.Wonders() {
+		t.Error("it is asked why where no device has failed, or not where one has")
+	}
+	in.Found = map[string]string{"cp-2": words, "cp-1": "another host's"}
+	for _, kind := range []string{etcdv1.NodeFencingAvailableConditionType, FencingProven} {
+		if c := find(node(t, in, "cp-2").Conditions, kind); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "on cp-1: "+words) || strings.Contains(c.Message, "another host's") {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
 func TestB7AFailedFenceIsNamedAndAnAbsentNodeIsNotClean(t *testing.T) {
 	n := node(t, input(t, "lost-fence-failed"), "cp-2")
 	if c := find(n.Conditions, etcdv1.NodeCleanConditionType); !strings.Contains(c.Message, "no answer of the BMC within 40s") || c.Reason != etcdv1.NodeCleanReasonUnclean {

@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"regexp"
 	"strings"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -80,7 +81,7 @@ var ofNode = []rule{
 	},
 	{
 		kind: etcdv1.NodeFencingAvailableConditionType, level: Critical, what: "{host} cannot be switched off", page: pageFencing,
-		means: "If it is lost now, {peer} stops and waits for a person. After a changed password: holdfast fencing rotate.", command: "sudo holdfast fencing verify", on: "{peer}",
+		means: "If it is lost now, {peer} stops and waits for a person. After a changed password: holdfast fencing rotate; after a renewed certificate: holdfast fencing pin.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
 		kind: etcdv1.NodeFencingHealthyConditionType, level: Warning, what: "not every way to switch {host} off works", page: pageFencing,
@@ -202,5 +203,14 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []Finding {
 	if c.Message != "" {
 		what += ": " + strings.TrimSuffix(c.Message, " ("+strings.TrimPrefix(fill.Replace(r.command), "sudo ")+")")
 	}
-	return []Finding{{Level: r.level, What: what, Means: fill.Replace(r.means), Type: fill.Replace(r.command), On: fill.Replace(r.on), Page: r.page}}
+	f := Finding{Level: r.level, What: what, Means: fill.Replace(r.means), Type: fill.Replace(r.command), On: fill.Replace(r.on), Page: r.page}
+	if m := mends.FindStringSubmatch(c.Message); r.page == pageFencing && m != nil && m[2] == host {
+		f.Type = "sudo " + m[1]
+	}
+	return []Finding{f}
 }
+
+// mends finds the command that mends the way to a BMC, in the words of the agent
+// that tested it. A BMC's own words may be among them: nothing else is taken for
+// a command.
+var mends = regexp.MustCompile(`'(holdfast fencing (?:pin|rotate) ([a-z0-9.-]+)(?: --tls Legacy)?)'`)

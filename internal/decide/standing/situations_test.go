@@ -27,7 +27,19 @@ const corpus = "../../../test/corpus/"
 // recorded is what hosts report of a recorded state of Pacemaker.
 func recorded(t *testing.T, name string, etcd *state.EtcdReport) Facts {
 	t.Helper()
-	in := pacemakerstatus.Input{Host: "cp-1"}
+	return recordedWith(t, name, etcd, nil)
+}
+
+// anotherCertificate is what the agent of cp-1 says of a BMC that made a new one.
+var anotherCertificate = map[string]string{
+	"cp-2": "it shows another certificate (SHA-256 " + strings.Repeat("cd", 32) + ") than the pinned one (SHA-256 " + strings.Repeat("ab", 32) +
+		"): compare it with the BMC's own page; if the BMC has a new one, accept it on the host that fences: 'holdfast fencing pin cp-2'",
+}
+
+// recordedWith is recorded with what tests of BMCs have found.
+func recordedWith(t *testing.T, name string, etcd *state.EtcdReport, found map[string]string) Facts {
+	t.Helper()
+	in := pacemakerstatus.Input{Host: "cp-1", Found: found}
 	dir := filepath.Join(corpus, "pacemaker/cases", name, "cp-1")
 	text, err := os.ReadFile(filepath.Join(dir, "crm_mon.xml"))
 	must(t, err)
@@ -176,6 +188,7 @@ func situations(t *testing.T) map[string]Facts {
 	out["resyncing"] = f
 
 	out["fencing-not-available"] = recorded(t, "device-cannot-start", etcdReport(t, "healthy"))
+	out["fencing-another-certificate"] = recordedWith(t, "device-cannot-start", etcdReport(t, "healthy"), anotherCertificate)
 	out["fencing-unverified"] = recorded(t, "device-on-its-own-target", etcdReport(t, "healthy"))
 	out["fencing-disabled"] = recorded(t, "fencing-disabled", etcdReport(t, "healthy"))
 	f = withoutAPI(recorded(t, "lost-fence-failed", nil))

@@ -68,6 +68,22 @@ func TestAScreenHas100ColumnsAndCommandsAreNotBroken(t *testing.T) {
 	}
 }
 
+func TestTheCommandIsTheOneThatMendsTheWayToTheBMC(t *testing.T) {
+	for words, want := range map[string]string{
+		"": "sudo holdfast fencing verify",
+		"it answers 401: another account is told by 'holdfast fencing rotate cp-2'":              "sudo holdfast fencing rotate cp-2",
+		"no TLS handshake: allow it, 'holdfast fencing rotate cp-2 --tls Legacy'":                "sudo holdfast fencing rotate cp-2 --tls Legacy",
+		"it answers 500: 'holdfast fencing rotate cp-2 --password-file x; reboot'":               "sudo holdfast fencing verify",
+		"it answers 500: 'holdfast fencing pin cp-1'":                                            "sudo holdfast fencing verify",
+		"a new address: 'holdfast fencing rotate NODE --address X', 'holdfast fencing pin cp-2'": "sudo holdfast fencing pin cp-2",
+	} {
+		v := Describe(recordedWith(t, "device-cannot-start", etcdReport(t, "healthy"), map[string]string{"cp-2": words}))
+		if got := v.Findings[0].Type; got != want {
+			t.Errorf("%q: %q, want %q", words, got, want)
+		}
+	}
+}
+
 func TestColourAddsNothing(t *testing.T) {
 	for name, f := range situations(t) {
 		v := Describe(f)
@@ -85,7 +101,8 @@ func TestTheStatusIsThatOfTheSituation(t *testing.T) {
 	want := map[string]explain.Status{
 		"healthy-pair": explain.Healthy, "healthy-pair-from-afar": explain.Healthy, "peer-lost": explain.Degraded,
 		"peer-lost-from-afar": explain.Degraded, "resyncing": explain.Degraded, "fencing-not-available": explain.Degraded,
-		"fencing-unverified": explain.Degraded, "fencing-disabled": explain.Degraded, "maintenance": explain.Degraded,
+		"fencing-another-certificate": explain.Degraded,
+		"fencing-unverified":          explain.Degraded, "fencing-disabled": explain.Degraded, "maintenance": explain.Degraded,
 		"etcd-failed": explain.Degraded, "stale": explain.Unknown, "api-gone": explain.Degraded, "human-needed": explain.NeedsHuman,
 		"nothing-known": explain.Unknown, "vip-two-holders": explain.Degraded, "pair-not-set-up": explain.Degraded,
 		"single": explain.Healthy, "single-api-gone": explain.Unknown, "three": explain.Healthy, "three-one-lost": explain.Degraded,
