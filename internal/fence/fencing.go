@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -24,8 +23,6 @@ const (
 	// settleTime bounds the wait for answers that nobody needs any more, where
 	// the BMC is not slower.
 	settleTime = 2 * time.Second
-	// onInterval is the time between two attempts to switch on.
-	onInterval = time.Second
 )
 
 // attempt is one fence under way.
@@ -118,7 +115,7 @@ func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
 			return proof, f.because(ctx, d)
 		case fencing.Ask:
 			f.ask(ctx, p.Direct(reading))
-		case fencing.Hold, fencing.Again:
+		case fencing.Hold, fencing.Again, fencing.Done:
 		}
 		if f.pause(ctx, d) != nil {
 			return proof, f.because(ctx, d)
@@ -309,25 +306,6 @@ func (f *attempt) prove(proof state.EtcdFenced) error {
 	return err
 }
 
-// restart asks for power until the BMC accepts, and does not wait for the
-// machine. That it stays off is no failure of the fence.
-func (f *attempt) restart(ctx context.Context) {
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, fencing.OnBudget(f.onBudget, f.client.Slowest()))
-	defer cancel()
-	for request := f.client.AskOn; ; request = f.client.On {
-		err := request(ctx)
-		if err == nil {
-			break
-		}
-		if host.Sleep(ctx, onInterval) != nil {
-			f.warn("%s is off and proven so, but could not be switched on again: %v", f.dev.Target, err)
-			break
-		}
-	}
-	f.phases.PowerOn = time.Since(begin)
-}
-
 // record keeps what was done. The phases end before it.
 func (f *attempt) record(o options, failed error) error {
 	f.phases.Total = time.Since(f.begin)
@@ -339,35 +317,4 @@ func (f *attempt) record(o options, failed error) error {
 		r.Detail = failed.Error()
 	}
 	return appendHistory(f.History, r)
-}
-
-// switchOn has the target switched on and waits until its BMC says so.
-func (a *Agent) switchOn(ctx context.Context, dev state.FencingDevice, o options) error {
-	ctx, cancel := context.WithTimeout(ctx, o.powerTimeout)
-	defer cancel()
-	for {
-		err := a.tryOn(ctx, dev)
-		if err == nil {
-			return nil
-		}
-		if host.Sleep(ctx, onInterval) != nil {
-			return fmt.Errorf("on %s: %w", dev.Target, err)
-		}
-	}
-}
-
-func (a *Agent) tryOn(ctx context.Context, dev state.FencingDevice) error {
-	c, err := a.open(ctx, dev)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.On(ctx); err != nil {
-		return err
-	}
-	power, err := c.Power(ctx)
-	if err == nil && power != redfish.On && power != redfish.PoweringOn {
-		err = fmt.Errorf("its BMC says %q", power)
-	}
-	return err
 }

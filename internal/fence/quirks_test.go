@@ -142,7 +142,7 @@ func TestASecondRequestFollowsOneThatHadNoEffect(t *testing.T) {
 	b := newBench(t, testPassword)
 	b.retryAfter = time.Second
 	b.bmc.SetQuirks(bmc.Quirks{AcceptAndIgnore: true})
-	if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=7"); code != exitFailed || b.resets() != "[ForceOff ForceOff]" {
+	if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=5"); code != exitFailed || b.resets() != "[ForceOff ForceOff]" {
 		t.Errorf("exit %d after %s", code, b.resets())
 	}
 }

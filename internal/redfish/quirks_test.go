@@ -61,6 +61,9 @@ var quirkCases = []struct {
 	{"if-match refused", bmc.Quirks{IfMatch: bmc.IfMatchRefused}, true, "", "", true, ""},
 	{"needs-slash", bmc.Quirks{NeedsSlash: true}, true, "", "", true, ""},
 	{"refusals", bmc.Quirks{AuthStatus: 503, Refusals: 1}, true, ServerError, NotOff, false, ""},
+	{"drop-resets", bmc.Quirks{DropResets: 1}, true, "", NotOff, false, "its power state is On"},
+	{"drop-on-after-off", bmc.Quirks{DropOnAfterOff: bmc.Duration(time.Hour)}, true, "", "", true, ""},
+	{"refuse-on-after-off", bmc.Quirks{RefuseOnAfterOff: bmc.Duration(time.Hour)}, true, "", "", true, ""},
 	{"session-timeout", bmc.Quirks{SessionTimeout: bmc.Duration(150 * time.Millisecond)}, true, "", "", true, ""},
 }
 

@@ -27,7 +27,10 @@ func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
 	asked := Progress{Budget: budget, Elapsed: time.Second, Requests: 1, SinceRequest: time.Second}
 	askedLong := Progress{Budget: budget, Elapsed: 9 * time.Second, Requests: 1, SinceRequest: DefaultRetryAfter}
 	refused := Progress{Budget: budget, Elapsed: time.Second, Requests: 1, SinceRequest: 100 * time.Millisecond, RequestFailed: true}
-	twice := Progress{Budget: budget, Elapsed: 20 * time.Second, Requests: MaxRequests, SinceRequest: 10 * time.Second, RequestFailed: true}
+	twice := Progress{Budget: budget, Elapsed: 20 * time.Second, Requests: 3, SinceRequest: 10 * time.Second}
+	twiceRefused := Progress{Budget: budget, Elapsed: 20 * time.Second, Requests: 3, SinceRequest: 2 * time.Second, RequestFailed: true}
+	justRefused := Progress{Budget: budget, Elapsed: 20 * time.Second, Requests: 3, SinceRequest: time.Second, RequestFailed: true}
+	twiceLately := Progress{Budget: budget, Elapsed: 20 * time.Second, Requests: 2, SinceRequest: 9 * time.Second}
 	over := Progress{Budget: budget, Delay: 20 * time.Second, Elapsed: 60 * time.Second, Requests: 1, SinceRequest: 39 * time.Second}
 	cases := []struct {
 		name string
@@ -84,7 +87,10 @@ func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
 		{"a host that powers off slowly is left to it", askedLong, says("PoweringOff"), Again},
 		{"a request that failed is repeated at once", refused, says("On"), Ask},
 		{"nothing is repeated without an answer", refused, fails("timeout"), Again},
-		{"no more than two requests", twice, says("On"), Again},
+		{"a request that is dropped again and again is repeated for as long as the fence lasts", twice, says("On"), Ask},
+		{"but a BMC that may tell an old state gets more time from the second on", twiceLately, says("On"), Again},
+		{"a request that fails again and again is repeated", twiceRefused, says("On"), Ask},
+		{"but not at once", justRefused, says("On"), Again},
 		{"the time ends, the delay not counted", over, says("On"), GiveUp},
 		{"the time ends for a mute BMC", over, fails("timeout"), GiveUp},
 		{"a person's word goes before a fence", Progress{Budget: budget, Confirmed: true}, says("On"), Refuse},
@@ -108,10 +114,56 @@ func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
 	}
 }
 
+func TestWhatFollowsOnTheWayToThePower(t *testing.T) {
+	const longest = 40 * time.Second
+	p := func(requests int, since time.Duration, failed bool) OnProgress {
+		return OnProgress{Budget: longest, Elapsed: 10 * time.Second, Requests: requests, SinceRequest: since, RequestFailed: failed}
+	}
+	over := p(1, time.Second, false)
+	over.Elapsed = longest
+	slow := p(1, 8*time.Second, false)
+	slow.Answer = 5 * time.Second
+	for _, c := range []struct {
+		name string
+		p    OnProgress
+		r    Reading
+		want Step
+	}{
+		{"a host that is off is asked to come", p(0, 0, false), says("Off"), Ask},
+		{"a host that is there is not asked", p(0, 0, false), says("On"), Done},
+		{"a host that comes is not asked", p(0, 0, false), says("PoweringOn"), Done},
+		{"what the BMC accepted is done once it says so", p(1, 0, false), says("On"), Done},
+		{"an error says nothing either", p(1, 0, true), says("PoweringOn"), Done},
+		{"a request gets time to work", p(1, time.Second, false), says("Off"), Again},
+		{"one that was dropped is repeated", p(1, 2*time.Second, false), says("Off"), Ask},
+		{"the next has more time", p(2, 4*time.Second, false), says("Off"), Again},
+		{"and is repeated too", p(2, 5*time.Second, false), says("Off"), Ask},
+		{"and so on", p(9, 5*time.Second, false), says("Off"), Ask},
+		{"what was refused is repeated, not at once", p(1, 0, true), says("Off"), Again},
+		{"but soon", p(7, time.Second, true), says("Off"), Ask},
+		{"a slow BMC gets two answers", slow, says("Off"), Again},
+		{"nothing is asked of a BMC that does not answer", p(1, time.Hour, false), fails("timeout"), Again},
+		{"nor of one that was not read yet", p(0, 0, false), fails("unreachable"), Again},
+		{"another machine's BMC is left alone", p(1, 0, false), fails("wrong-server"), Refuse},
+		{"a certificate that is not the pinned one does not get right", p(0, 0, false), fails("pin"), Refuse},
+		{"one that nobody pinned neither", p(0, 0, false), fails(Unpinned), Refuse},
+		{"a refused account may pass", p(0, 0, false), fails("credentials"), Again},
+		{"on is not on in small letters", p(1, time.Second, false), says("on"), Again},
+		{"the time ends", over, says("Off"), GiveUp},
+		{"the time ends for a mute BMC", over, fails("timeout"), GiveUp},
+		{"a host that came in the last moment has come", over, says("On"), Done},
+	} {
+		got := NextOn(c.p, c.r)
+		if got.Step != c.want || got.Why == "" || got.Step == Again && got.Wait <= 0 {
+			t.Errorf("%s: got %+v, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestOnlyOneReadingOfAllProves(t *testing.T) {
 	powers := []string{"On", "off", "OFF", "Off\n", " Off", "PoweringOff", "PoweringOn", "Paused", "null", "", "unknown", "true", "0"}
 	reasons := []string{"", "timeout", "unreachable", "credentials", "wrong-server", "Off"}
-	for requests := range MaxRequests + 1 {
+	for requests := range 4 {
 		for _, failed := range []bool{false, true} {
 			for _, elapsed := range []time.Duration{0, time.Second, time.Minute, time.Hour} {
 				p := Progress{Budget: budget, Elapsed: elapsed, Requests: requests, SinceRequest: elapsed, RequestFailed: failed}
@@ -237,7 +289,7 @@ func fenced(t *testing.T, answer, delay time.Duration) (cut, proven time.Duratio
 			p.Requests, asked = p.Requests+1, now
 		case Refuse, GiveUp:
 			t.Fatalf("answers of %s, delay %s: %s after %s", answer, delay, d.Why, now)
-		case Hold, Again:
+		case Hold, Again, Done:
 		}
 		now += d.Wait
 	}

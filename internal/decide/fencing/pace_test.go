@@ -8,12 +8,12 @@ import (
 func TestARequestIsRepeatedWhateverElseTheBMCSays(t *testing.T) {
 	long := Progress{Budget: budget, Elapsed: 9 * time.Second, Requests: 1, SinceRequest: DefaultRetryAfter}
 	soon, twice := long, long
-	soon.SinceRequest, twice.Requests = DefaultRetryAfter-time.Millisecond, MaxRequests
+	soon.SinceRequest, twice.Requests = DefaultRetryAfter-time.Millisecond, 2
 	for _, power := range []string{"On", "PoweringOn", "Paused", "", "off", "Starting"} {
 		for name, c := range map[string]struct {
 			p    Progress
 			want Step
-		}{"after its time": {long, Ask}, "before": {soon, Again}, "after the last one": {twice, Again}} {
+		}{"after its time": {long, Ask}, "before": {soon, Again}, "so soon after the second one": {twice, Again}} {
 			if got := Next(c.p, says(power)); got.Step != c.want {
 				t.Errorf("%q %s: %+v", power, name, got)
 			}

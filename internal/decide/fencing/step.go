@@ -18,8 +18,9 @@ const (
 	// again: longer than the distribution's agent takes on a busy host, and
 	// short against the token and the delay that the cluster spends anyway.
 	DefaultRetryAfter = 2 * time.Second
-	// MaxRequests bounds the requests of one fence.
-	MaxRequests = 2
+	// laterRetry is how many times that the second and later requests may show
+	// none: some BMCs tell a power state that is half a minute old.
+	laterRetry = 5
 	// slowAnswer is what makes a BMC a slow one: the distribution's agent needs
 	// some five answers before it cuts the power, and is left out then.
 	slowAnswer = time.Second
@@ -233,14 +234,28 @@ func Next(p Progress, r Reading) Decision {
 // again reports whether a request is to be repeated: it failed, or it had time
 // to work and the BMC says anything but that the machine is off or on its way.
 // A machine that is powering off is left to it.
+//
+// Some BMCs accept a request and drop it, more than once: it is repeated for as
+// long as the fence lasts. The first repetition comes soon, and at once after an
+// error; later ones have more time, since a BMC that is slow to tell would be
+// switching a host off again that was just switched on.
 func again(p Progress, r Reading) bool {
-	if p.Requests == 0 || p.Requests >= MaxRequests || !r.Power.Known {
+	if p.Requests == 0 || !r.Power.Known {
 		return false
 	}
 	if r.Power.Value == state.PowerOff && !state.Is(r.Heard, true) {
 		return false
 	}
-	return p.RequestFailed || r.Power.Value != "PoweringOff" && p.SinceRequest >= p.retryAfter()
+	after := p.retryAfter()
+	switch {
+	case p.RequestFailed && p.Requests == 1:
+		return true
+	case p.RequestFailed:
+		return p.SinceRequest >= after
+	case p.Requests > 1:
+		after *= laterRetry
+	}
+	return r.Power.Value != "PoweringOff" && p.SinceRequest >= after
 }
 
 // said is a reading in a person's words.

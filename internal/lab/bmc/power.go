@@ -46,7 +46,8 @@ type power struct {
 
 	mu        sync.Mutex
 	state     State
-	revision  uint64 // counts changes of state
+	offSince  time.Time // when the power was last cut
+	revision  uint64    // counts changes of state
 	behaviour Behaviour
 	timer     *time.Timer
 	queue     []job
@@ -84,6 +85,17 @@ func (p *power) behave(change func(*Behaviour)) {
 	if stuck && !p.behaviour.OffSticks {
 		_ = p.step(Event{Kind: EventUnstick}) // only a reset can be refused
 	}
+}
+
+// offFor is for how long a machine has been off whose power was cut here, zero
+// for others.
+func (p *power) offFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.state.off() || p.offSince.IsZero() {
+		return 0
+	}
+	return max(1, time.Since(p.offSince))
 }
 
 // observe looks at the machine and returns the state. The look is dropped if
@@ -160,6 +172,9 @@ func (p *power) step(e Event) error {
 
 func (p *power) become(next State) {
 	p.log.Debug("power", "from", p.state.Phase, "to", next.Phase, "then", next.Then)
+	if next.off() && !p.state.off() {
+		p.offSince = time.Now()
+	}
 	p.state = next
 	p.revision++
 }

@@ -40,6 +40,9 @@ type Quirks struct {
 	OffLeads          Duration `json:"off-leads,omitempty"`
 	IfMatch           string   `json:"if-match,omitempty"`
 	NeedsSlash        bool     `json:"needs-slash,omitempty"`
+	DropResets        int      `json:"drop-resets,omitempty"`
+	DropOnAfterOff    Duration `json:"drop-on-after-off,omitempty"`
+	RefuseOnAfterOff  Duration `json:"refuse-on-after-off,omitempty"`
 }
 
 // Duration is a time.Duration that is written as "5s" in JSON.
@@ -216,6 +219,18 @@ var quirkTable = []quirk{
 	{
 		name: "needs-slash", doc: "redirects a request to reset to the same path with a slash at its end (308)",
 		field: func(q *Quirks) any { return &q.NeedsSlash },
+	},
+	{
+		name: "drop-resets", doc: "answers 202 to this many resets and forgets them; it carries the next one out",
+		field: func(q *Quirks) any { return &q.DropResets }, fallback: "0",
+	},
+	{
+		name: "drop-on-after-off", doc: "answers 202 to a power-on for this long after the system went off, and forgets it",
+		field: func(q *Quirks) any { return &q.DropOnAfterOff },
+	},
+	{
+		name: "refuse-on-after-off", doc: "answers 409 to a power-on for this long after the system went off, as iDRAC10 does",
+		field: func(q *Quirks) any { return &q.RefuseOnAfterOff },
 	},
 }
 

@@ -236,8 +236,12 @@ func (q Quirks) misled(r *http.Request) (reply, bool) {
 
 func (s *Server) resetOurs(r *http.Request, t ResetType) reply {
 	q := s.Quirks()
-	if q.AcceptAndIgnore {
+	off := s.power.offFor()
+	switch {
+	case q.AcceptAndIgnore, s.drops(q), t == ResetOn && off > 0 && off < time.Duration(q.DropOnAfterOff):
 		return reply{status: http.StatusAccepted}
+	case t == ResetOn && off > 0 && off < time.Duration(q.RefuseOnAfterOff):
+		return refusedReset(t, ErrBusy)
 	}
 	if q.LateReset > 0 {
 		time.AfterFunc(time.Duration(q.LateReset), func() { //nolint:contextcheck // what was accepted outlives who asked
@@ -258,6 +262,14 @@ func (s *Server) resetOurs(r *http.Request, t ResetType) reply {
 		return internal("The operation failed.")
 	}
 	return reply{status: http.StatusNoContent}
+}
+
+// drops reports whether the quirk drop-resets is still in force, and counts.
+func (s *Server) drops(q Quirks) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped++
+	return s.dropped <= q.DropResets
 }
 
 // resetNeighbour switches another machine at once.

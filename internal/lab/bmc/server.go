@@ -69,6 +69,7 @@ type Server struct {
 	changed    chan struct{} // closed when the quirks change
 	resets     []Reset
 	refused    int             // requests that were answered with auth-status
+	dropped    int             // resets since the quirks were set
 	glance     glance          // what was last told of the power
 	neighbours map[string]bool // power of other machines' systems, by id
 	faulty     map[string]tls.Certificate
@@ -124,7 +125,7 @@ func (s *Server) Quirks() Quirks {
 // is gone end with their connection closed.
 func (s *Server) SetQuirks(q Quirks) {
 	s.mu.Lock()
-	s.quirks, s.refused = q, 0
+	s.quirks, s.refused, s.dropped = q, 0, 0
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.mu.Unlock()

@@ -1,0 +1,89 @@
+package fencing
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// The power states of a host that has power.
+const (
+	powerOn    = "On"
+	poweringOn = "PoweringOn"
+)
+
+// Times of a host that gets its power back.
+const (
+	// OnPollInterval is how often its BMC is read.
+	OnPollInterval = 500 * time.Millisecond
+	// OnRefusedInterval is how soon a BMC is asked again that refused: some refuse
+	// for as long as they are busy with the power-off.
+	OnRefusedInterval = time.Second
+	// laterOn is how many times the time that the first request has to show an
+	// effect the later ones have.
+	laterOn = 2.5
+)
+
+// Done says that a host has its power back.
+const Done Step = "done"
+
+// OnProgress is how far a host is on the way to its power.
+type OnProgress struct {
+	// Elapsed is how long it has lasted, Budget how long it may last.
+	Elapsed, Budget time.Duration
+	// Answer is the longest that the BMC has taken for one answer.
+	Answer time.Duration
+	// RetryAfter is how long a request may show no effect; zero means
+	// DefaultRetryAfter.
+	RetryAfter time.Duration
+	// Requests is how often power was asked for, SinceRequest how long ago that
+	// was for the last time.
+	Requests     int
+	SinceRequest time.Duration
+	// RequestFailed is true where the last request ended with an error.
+	RequestFailed bool
+	// Refused is how often the BMC refused the account.
+	Refused int
+}
+
+// NextOn decides the next step of switching a host on. What a BMC answers to a
+// request says nothing: some accept one and drop it while they are busy with the
+// power-off, some refuse it for as long, and some refuse what is so already. It is
+// asked again until it says On, or the time is over.
+func NextOn(p OnProgress, r Reading) Decision {
+	switch {
+	case state.Is(r.Power, powerOn), state.Is(r.Power, poweringOn):
+		return Decision{Step: Done, Why: saidOn(r)}
+	case r.Reason == wrongServer, lasting[r.Reason]:
+		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
+	case p.Elapsed >= p.Budget:
+		return Decision{Step: GiveUp, Why: fmt.Sprintf("%s, and the time is over; power was asked for %d times", saidOn(r), p.Requests)}
+	case !r.Power.Known:
+		return Decision{Step: Again, Why: saidOn(r), Wait: pace(Progress{Refused: p.Refused}, r, OnRefusedInterval)}
+	case p.Requests == 0, p.SinceRequest >= p.patience():
+		return Decision{Step: Ask, Why: saidOn(r)}
+	}
+	return Decision{Step: Again, Why: saidOn(r), Wait: min(OnPollInterval, p.patience()-p.SinceRequest)}
+}
+
+func saidOn(r Reading) string {
+	if r.Power.Known {
+		return fmt.Sprintf("the BMC says %q", r.Power.Value)
+	}
+	return said(r)
+}
+
+// patience is how long the last request may show no effect. What shows it is a
+// reading that was asked for after the request was answered.
+func (p OnProgress) patience() time.Duration {
+	after := max(cmp.Or(p.RetryAfter, DefaultRetryAfter), 2*p.Answer)
+	switch {
+	case p.RequestFailed:
+		return max(OnRefusedInterval, p.Answer)
+	case p.Requests > 1:
+		return time.Duration(laterOn * float64(after))
+	}
+	return after
+}
