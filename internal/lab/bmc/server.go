@@ -171,6 +171,11 @@ func (s *Server) record(r Reset) {
 	}
 }
 
+// Sessions are how many sessions are open.
+func (s *Server) Sessions() int {
+	return len(s.sessions.ids(time.Now(), s.Quirks().sessionTimeout()))
+}
+
 // SystemPath is the path of our system, below the address of the controller.
 func (s *Server) SystemPath() string { return systemsPath + "/" + s.cfg.SystemID }
 
