@@ -84,7 +84,7 @@ func New(cfg Config, machine Machine) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Hosts = append([]string{cfg.Name, "localhost", "127.0.0.1", "::1"}, cfg.Hosts...)
+	cfg.Hosts = withLocal(cfg.Name, cfg.Hosts)
 	s := &Server{
 		cfg:        cfg,
 		log:        cfg.Log,
