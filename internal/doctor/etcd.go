@@ -39,7 +39,7 @@ func parseEtcd(page []byte) (decide.Etcd, error) {
 	for scan := bufio.NewScanner(bytes.NewReader(page)); scan.Scan(); {
 		name, text, ok := strings.Cut(scan.Text(), " ")
 		value, err := strconv.ParseFloat(text, 64)
-		if !ok || err != nil || value < 0 {
+		if !ok || err != nil || !finite(value) {
 			continue
 		}
 		switch name {
@@ -51,7 +51,7 @@ func parseEtcd(page []byte) (decide.Etcd, error) {
 			e.Quota = uint64(value)
 		}
 		if le, ok := strings.CutPrefix(name, fsync+`_bucket{le="`); ok {
-			if bound, err := strconv.ParseFloat(strings.TrimSuffix(le, `"}`), 64); err == nil {
+			if bound, err := strconv.ParseFloat(strings.TrimSuffix(le, `"}`), 64); err == nil && (finite(bound) || math.IsInf(bound, 1)) {
 				buckets = append(buckets, bucket{bound, value})
 			}
 		}
@@ -63,6 +63,9 @@ func parseEtcd(page []byte) (decide.Etcd, error) {
 	e.FsyncP99 = quantile(0.99, buckets)
 	return e, nil
 }
+
+// finite reports whether a value is a number of something.
+func finite(v float64) bool { return v >= 0 && v < math.MaxInt64 }
 
 // bucket counts what took up to bound seconds.
 type bucket struct{ bound, count float64 }
@@ -88,4 +91,7 @@ func quantile(q float64, buckets []bucket) time.Duration {
 	return seconds(before.bound)
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// longest is more than anything of etcd's takes, in seconds, and still a duration.
+const longest = 1e9
+
+func seconds(s float64) time.Duration { return time.Duration(min(s, longest) * float64(time.Second)) }

@@ -139,8 +139,15 @@ type neighbours struct {
 // which is no trouble: it only makes less visible.
 func (l *look) switches(ctx context.Context) map[string][]string {
 	out, err := l.tool(ctx, "lldpctl", "-f", "json0")
+	if err != nil {
+		return nil
+	}
+	return switchesOf(out)
+}
+
+func switchesOf(text []byte) map[string][]string {
 	var n neighbours
-	if err != nil || json.Unmarshal(out, &n) != nil {
+	if json.Unmarshal(text, &n) != nil {
 		return nil
 	}
 	found := map[string][]string{}

@@ -199,7 +199,7 @@ func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
 	if unpinned(dev) {
 		a.pin(ctx, store, tried)
 	}
-	if err := a.found(dev, report.System); err != nil {
+	if err := a.found(dev, report); err != nil {
 		a.warn("%v", err)
 	}
 	return nil
@@ -219,11 +219,17 @@ func (a *Agent) pin(ctx context.Context, store Store, seen state.FencingDevice) 
 // open finds the system of a device. Where the target's identity was not
 // learned, the BMC must leave no doubt.
 func (a *Agent) open(ctx context.Context, dev state.FencingDevice) (*redfish.Client, error) {
+	return a.openAgain(ctx, dev, &refusals{})
+}
+
+// openAgain is open where the BMC may have refused the account already.
+func (a *Agent) openAgain(ctx context.Context, dev state.FencingDevice, before *refusals) (*redfish.Client, error) {
 	e, err := endpoint(dev, a.address)
 	if err != nil {
 		return nil, err
 	}
-	e.RootCAs, e.Hint = a.RootCAs, hint(a.Devices, dev)
+	e.Hint, e.Login = hint(a.Devices, dev)
+	e.RootCAs, e.Login = a.RootCAs, before.login(e.Login)
 	c, err := redfish.Open(ctx, e)
 	if err != nil || dev.UUID != "" || dev.Serial != "" || dev.SystemID != "" {
 		return c, err

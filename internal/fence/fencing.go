@@ -52,8 +52,7 @@ type attempt struct {
 	// that the BMC answered.
 	turn     state.FenceRace
 	readable time.Time
-	// refused is how often the BMC refused the account.
-	refused int
+	refused  refusals
 	// offSince is when the BMC first answered Off, since the last request and
 	// since it said something else; offAsked is when it was last asked that.
 	offSince, offAsked time.Time
@@ -179,9 +178,7 @@ func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) 
 		f.last = err
 	}
 	if err != nil {
-		if redfish.ReasonOf(err) == redfish.Credentials {
-			f.refused++
-		}
+		f.refused.note(err)
 		return fencing.Reading{Reason: reasonOf(err)}, state.EtcdFenced{}
 	}
 	f.said = power.String()
@@ -199,7 +196,7 @@ func (f *attempt) power(ctx context.Context) (redfish.PowerState, error) {
 	if f.client != nil {
 		return f.client.Power(ctx)
 	}
-	c, err := f.open(ctx, f.dev)
+	c, err := f.openAgain(ctx, f.dev, &f.refused)
 	if err != nil {
 		return "", err
 	}
@@ -208,7 +205,7 @@ func (f *attempt) power(ctx context.Context) (redfish.PowerState, error) {
 }
 
 func (f *attempt) progress() fencing.Progress {
-	p := fencing.Progress{Delay: f.dev.Delay, Elapsed: time.Since(f.begin), Budget: f.budget, RetryAfter: f.retryAfter, Requests: len(f.requests), Refused: f.refused}
+	p := fencing.Progress{Delay: f.dev.Delay, Elapsed: time.Since(f.begin), Budget: f.budget, RetryAfter: f.retryAfter, Requests: len(f.requests), Refused: f.refused.told}
 	if f.client != nil {
 		p.Answer = f.client.Slowest()
 	}

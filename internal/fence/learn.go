@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,9 +28,11 @@ type machineID struct {
 // itself, and where its BMC had it, so that a fence need not search.
 type learned struct {
 	machineID
-	// System is the path at the BMC of that Address.
+	// System is the path at the BMC of that Address, Session whether it takes the
+	// account by a session alone.
 	System  string `json:"system,omitempty"`
 	Address string `json:"address,omitempty"`
+	Session bool   `json:"session,omitempty"`
 }
 
 // learnedPath is where that is kept, beside the target's device and not in it:
@@ -68,18 +71,54 @@ func withLearned(dir string, dev state.FencingDevice) state.FencingDevice {
 	return dev
 }
 
-// hint is where the BMC of a device had its system, if that was learned.
-func hint(dir string, dev state.FencingDevice) string {
-	if l := readLearned(dir, dev.Target); l.Address == dev.Address {
-		return l.System
+// hint is where the BMC of a device had its system, and how it took the account,
+// if that was learned.
+func hint(dir string, dev state.FencingDevice) (system string, login redfish.Login) {
+	l := readLearned(dir, dev.Target)
+	if l.Address != dev.Address {
+		return "", redfish.LoginAny
 	}
-	return ""
+	if l.Session {
+		return l.System, redfish.LoginSession
+	}
+	return l.System, redfish.LoginAny
 }
 
-// found keeps where the BMC of a device has its system.
-func (a *Agent) found(dev state.FencingDevice, system string) error {
+// refusals are those of an account within one call.
+type refusals struct {
+	// told is how often the BMC was told the account and refused it, silent how
+	// often it did so without naming a way that it takes.
+	told, silent int
+}
+
+func (r *refusals) note(err error) {
+	e, ok := errors.AsType[*redfish.Error](err)
+	if !ok || e.Reason != redfish.Credentials {
+		return
+	}
+	r.told += max(1, e.LogIns)
+	if e.Silent {
+		r.silent++
+	}
+}
+
+// login is how to tell the account next. A BMC that names no way leaves both to be
+// tried: one at a time from then on, since it counts, and locks out.
+func (r *refusals) login(usual redfish.Login) redfish.Login {
+	switch {
+	case r.silent == 0:
+		return usual
+	case r.silent%2 == 1:
+		return redfish.LoginBasic
+	}
+	return redfish.LoginSession
+}
+
+// found keeps where the BMC of a device has its system, and how it takes the
+// account.
+func (a *Agent) found(dev state.FencingDevice, r Report) error {
 	l := readLearned(a.Devices, dev.Target)
-	l.System, l.Address = system, dev.Address
+	l.System, l.Address, l.Session = r.System, dev.Address, r.Session
 	if err := writeLearned(a.Devices, dev.Target, l); err != nil {
 		return fmt.Errorf("keep where the BMC of %s has its system: %w", dev.Target, err)
 	}

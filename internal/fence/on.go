@@ -25,6 +25,7 @@ type powering struct {
 	// refused and unread are why the last request and the last reading failed, nil
 	// where they did not.
 	refused, unread error
+	denied          refusals
 }
 
 // restart has a target switched on that was proven to be off. It does not wait
@@ -115,9 +116,8 @@ func (o *powering) read(ctx context.Context) fencing.Reading {
 	if o.unread == nil || ctx.Err() == nil { // a look that our own time cut short tells less than the one before
 		o.unread = err
 	}
-	if redfish.ReasonOf(err) == redfish.Credentials {
-		o.p.Refused++
-	}
+	o.denied.note(err)
+	o.p.Refused = o.denied.told
 	return fencing.Reading{Reason: reasonOf(err)}
 }
 
@@ -125,7 +125,7 @@ func (o *powering) power(ctx context.Context) (redfish.PowerState, error) {
 	if o.client != nil {
 		return o.client.Power(ctx)
 	}
-	c, err := o.open(ctx, o.dev)
+	c, err := o.openAgain(ctx, o.dev, &o.denied)
 	if err != nil {
 		return "", err
 	}

@@ -43,6 +43,8 @@ type Report struct {
 	ForceOff    bool        `json:"forceOff"`
 	On          bool        `json:"on"`
 	Certificate Certificate `json:"certificate"`
+	// Session is true where the BMC takes the account by a session alone.
+	Session bool `json:"session,omitempty"`
 	// Fingerprint is the pinned certificate's, Shown that of another one which the
 	// BMC shows instead.
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -104,7 +106,7 @@ func (a *Agent) test(ctx context.Context, dev state.FencingDevice, reads int) Re
 		return r
 	}
 	defer c.Close()
-	r.Connect, r.System = time.Since(begin), c.SystemPath()
+	r.Connect, r.System, r.Session = time.Since(begin), c.SystemPath(), c.Session()
 	r.look(ctx, c, dev)
 	r.measure(ctx, c, reads)
 	return r
@@ -153,6 +155,9 @@ func (r *Report) look(ctx context.Context, c *redfish.Client, dev state.FencingD
 	}
 	if s.Power == "" {
 		r.problem("the BMC reports no power state, so that nothing could prove a fence")
+	}
+	if r.Session {
+		r.Warnings = append(r.Warnings, "the BMC takes the account by a session alone, of which it has few: switch Basic authentication on there if you can")
 	}
 	if dev.FirstSight {
 		r.Warnings = append(r.Warnings, "the certificate was pinned as the BMC showed it first: compare it once with the BMC's own page, 'holdfast fencing pin "+dev.Target+"'")

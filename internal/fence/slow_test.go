@@ -72,7 +72,7 @@ func TestAFenceNeedNotSearchForItsSystem(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, b.err.String())
 		}
 	}
-	if got := hint(b.Devices, b.dev); got != b.bmc.SystemPath() {
+	if got, _ := hint(b.Devices, b.dev); got != b.bmc.SystemPath() {
 		t.Errorf("the path is %q", got)
 	}
 	if l := readLearned(b.Devices, "cp-1"); l.UUID != testUUID {
@@ -80,7 +80,7 @@ func TestAFenceNeedNotSearchForItsSystem(t *testing.T) {
 	}
 	other := b.dev
 	other.Address += "0"
-	if got := hint(b.Devices, other); got != "" {
+	if got, _ := hint(b.Devices, other); got != "" {
 		t.Errorf("at another BMC the path is %q", got)
 	}
 	if info, err := os.Stat(filepath.Join(b.Devices, "learned", "cp-1.json")); err != nil || info.Mode().Perm() != 0o600 {

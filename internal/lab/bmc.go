@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
@@ -30,8 +32,15 @@ func (d *daemon) startBMCs(ctx context.Context) error {
 
 func (d *daemon) newBMC(m *machine) (*bmc.Server, error) {
 	h := m.host
+	// A controller that is switched off and on shows the certificate that it had:
+	// its peers have pinned it.
+	kept, err := bmc.KeptCertificate(d.lab.file(filepath.Join("bmc", h.Name+".pem")), h.Name, texts(h.BMC.Addresses), time.Now())
+	if err != nil {
+		return nil, err
+	}
 	return bmc.New(bmc.Config{
-		Name: h.Name, Username: h.BMC.Username, Password: h.BMC.Password,
+		Certificate: &kept,
+		Name:        h.Name, Username: h.BMC.Username, Password: h.BMC.Password,
 		UUID: h.UUID, Serial: h.Serial, SystemID: h.BMC.SystemID,
 		POSTDelay: d.lab.Options.Spec.POSTDelay, Hosts: texts(h.BMC.Addresses),
 		Log: d.log.With("bmc", h.Name),

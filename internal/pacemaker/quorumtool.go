@@ -62,15 +62,18 @@ func (r *reader) take(line string) {
 }
 
 // memberName returns the name in "1  1  cp-1 (local)"; with a quorum device
-// there is one more column before it.
+// there is one more column before it. A line without one names nobody.
 func memberName(line string) string {
 	words := strings.Fields(strings.TrimSuffix(line, "(local)"))
+	if len(words) == 0 {
+		return ""
+	}
 	return words[len(words)-1]
 }
 
 func (r report) membership() state.Fact[state.Membership] {
 	ring, err := ringNumber(r.ring)
-	if err != nil || (r.quorate != "Yes" && r.quorate != "No") || len(r.members) == 0 {
+	if err != nil || (r.quorate != "Yes" && r.quorate != "No") || len(r.members) == 0 || slices.Contains(r.members, "") {
 		return state.Fact[state.Membership]{}
 	}
 	return state.Known(state.Membership{Ring: ring, Members: slices.Sorted(slices.Values(r.members)), Quorate: r.quorate == "Yes"})

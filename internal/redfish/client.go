@@ -8,10 +8,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/stmcginnis/gofish"
 
 	"github.com/holdfast/holdfast/internal/config"
 )
@@ -89,6 +88,8 @@ type Endpoint struct {
 	// DialContext opens connections; nil means from this host's own network
 	// namespace.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Login is how the account is told.
+	Login Login
 	// UUID and Serial, if set, are those of the machine that is meant. Each
 	// answer of a system that says otherwise is an error.
 	UUID, Serial string
@@ -100,15 +101,23 @@ type Endpoint struct {
 	Hint string
 }
 
-// Client speaks to one system. It holds no session, so none can leak: each
-// request carries the account. It may be used by several goroutines.
+// Client speaks to one system. Each request carries the account; only where a
+// controller does not take that, a session is held until Close. It may be used by
+// several goroutines.
 type Client struct {
 	endpoint Endpoint
-	api      *gofish.APIClient
+	http     *http.Client
+	base     context.Context // of the end of a session: it comes after the calls
+	api      atomic.Pointer[api]
+	renewing sync.Mutex
 	system   string
 	opened   PowerState
 	last     atomic.Pointer[system]
 	slowest  slowest
+	// logIns counts how often the account was told to somebody who may count too;
+	// silent is true once an account was refused without a word of Basic.
+	logIns atomic.Int32
+	silent atomic.Bool
 }
 
 // Open finds the system of an endpoint and reads it once, so that a client
@@ -117,18 +126,10 @@ func Open(ctx context.Context, e Endpoint) (*Client, error) {
 	if e.Timeout <= 0 {
 		e.Timeout = DefaultTimeout
 	}
-	c := &Client{endpoint: e}
+	c := &Client{endpoint: e, base: context.WithoutCancel(ctx)}
+	c.http = httpClient(e, c)
 	err := c.call(ctx, "open", func(ctx context.Context) error {
-		api, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
-			Endpoint: e.Address.URL(), Username: e.Username, Password: e.Password.Reveal(), BasicAuth: true,
-			HTTPClient: httpClient(e, &c.slowest), NoModifyTransport: true, ReuseConnections: true,
-			MaxConcurrentRequests: maxConcurrent,
-		})
-		if err != nil {
-			return err
-		}
-		c.api = api
-		system, err := c.find(ctx)
+		system, err := c.first(ctx)
 		if err == nil {
 			c.opened = system.power
 		}
@@ -140,8 +141,14 @@ func Open(ctx context.Context, e Endpoint) (*Client, error) {
 	return c, nil
 }
 
-// Close closes idle connections.
-func (c *Client) Close() { c.api.HTTPClient.CloseIdleConnections() }
+// Close ends the session, if there is one, and closes idle connections.
+func (c *Client) Close() {
+	c.logOut(c.base, c.api.Load())
+	c.http.CloseIdleConnections()
+}
+
+// Session reports whether the account is told by a session.
+func (c *Client) Session() bool { return c.api.Load().session.token != "" }
 
 // Opened is the power state that Open read, so that a first look costs no
 // request of its own.
@@ -216,7 +223,7 @@ func (c *Client) Reset(ctx context.Context, t ResetType) error {
 		if err != nil {
 			return err
 		}
-		return c.request(ctx, s, t)
+		return c.reset(ctx, s, t)
 	})
 }
 
@@ -252,8 +259,8 @@ func (c *Client) switchTo(ctx context.Context, want PowerState, t ResetType) err
 	return err
 }
 
-// request sends a reset that the system offers, or offers nothing at all.
-func (c *Client) request(ctx context.Context, s system, t ResetType) error {
+// reset sends one that the system offers, or offers nothing at all.
+func (c *Client) reset(ctx context.Context, s system, t ResetType) error {
 	offered, err := c.types(ctx, s)
 	if err == nil && len(offered) > 0 && !slices.Contains(offered, t) {
 		return problem{Unsupported, fmt.Sprintf("it does not offer the reset type %s, only %v", t, offered)}

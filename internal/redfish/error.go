@@ -92,6 +92,10 @@ type Error struct {
 	cause error
 	// Shown is the fingerprint of the certificate that was refused by a pin.
 	Shown string
+	// LogIns is how often the account was told until then, where it was refused;
+	// Silent is true where the controller named no way to tell it.
+	LogIns int
+	Silent bool
 	// node is what the machine is called.
 	node string
 }
@@ -147,6 +151,9 @@ func (c *Client) call(ctx context.Context, op string, f func(context.Context) er
 		e.Reason, e.Detail = explain(err)
 		pin, _ := errors.AsType[pinError](err)
 		e.Shown = pin.shown
+	}
+	if e.Reason == Credentials {
+		e.LogIns, e.Silent = int(c.logIns.Load()), c.silent.Load()
 	}
 	e.Detail = c.endpoint.scrub(e.Detail)
 	return e

@@ -163,7 +163,11 @@ func CertificateShown(ctx context.Context, e Endpoint) (shown ShownCertificate, 
 			return err
 		}
 		shown = certificateOf(conn.(*tls.Conn).ConnectionState()) // dialTLS promises it
-		return conn.Close()
+		_ = conn.Close()
+		if shown.Fingerprint == "" {
+			return errNoCertificate
+		}
+		return nil
 	})
 	return shown, err
 }

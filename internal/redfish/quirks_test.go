@@ -64,6 +64,8 @@ var quirkCases = []struct {
 	{"drop-resets", bmc.Quirks{DropResets: 1}, true, "", NotOff, false, "its power state is On"},
 	{"drop-on-after-off", bmc.Quirks{DropOnAfterOff: bmc.Duration(time.Hour)}, true, "", "", true, ""},
 	{"refuse-on-after-off", bmc.Quirks{RefuseOnAfterOff: bmc.Duration(time.Hour)}, true, "", "", true, ""},
+	{"basic off", bmc.Quirks{Basic: bmc.BasicOff}, true, Credentials, Credentials, false, "check user name and password"},
+	{"basic unadvertised", bmc.Quirks{Basic: bmc.BasicUnadvertised}, true, "", "", true, ""},
 	{"session-timeout", bmc.Quirks{SessionTimeout: bmc.Duration(150 * time.Millisecond)}, true, "", "", true, ""},
 }
 
@@ -81,7 +83,7 @@ func TestWhatTheClientReportsUnderEachQuirk(t *testing.T) {
 				waitFor(t, "no answer", func() bool { _, err := client.Power(t.Context()); return ReasonOf(err) == Unreachable })
 			}
 			if c.off == Timeout {
-				client.endpoint.Timeout, client.api.HTTPClient.Timeout = patience, patience
+				client.endpoint.Timeout, client.http.Timeout = patience, patience
 			}
 			began := time.Now()
 			off := client.Off(t.Context())

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/stmcginnis/gofish"
 )
 
 // system is what a controller says of one of its systems, as far as anything
@@ -154,7 +156,7 @@ func namedIn(f fields) []ResetType {
 
 // get reads a resource.
 func (c *Client) get(ctx context.Context, path string) (fields, http.Header, error) {
-	res, err := c.api.WithContext(ctx).Get(path)
+	res, err := c.request(ctx, func(a *gofish.APIClient) (*http.Response, error) { return a.Get(path) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,7 +217,9 @@ func (c *Client) post(ctx context.Context, s system, t ResetType) error {
 }
 
 func (c *Client) send(ctx context.Context, path string, t ResetType, header map[string]string) error {
-	res, err := c.api.WithContext(ctx).PostWithHeaders(path, map[string]ResetType{"ResetType": t}, header)
+	res, err := c.request(ctx, func(a *gofish.APIClient) (*http.Response, error) {
+		return a.PostWithHeaders(path, map[string]ResetType{"ResetType": t}, header)
+	})
 	if err != nil {
 		return err
 	}

@@ -26,11 +26,11 @@ var errRedirect = errors.New("it redirects to another place")
 
 // httpClient speaks to the one place of an endpoint: directly, without the
 // proxy of the environment, over HTTP/1.1, which all controllers know.
-func httpClient(e Endpoint, took *slowest) *http.Client {
+func httpClient(e Endpoint, c *Client) *http.Client {
 	return &http.Client{
 		CheckRedirect: sameHost,
 		Timeout:       e.Timeout,
-		Transport: bounded{slowest: took, Transport: &http.Transport{
+		Transport: bounded{client: c, Transport: &http.Transport{
 			DialTLSContext:     dialTLS(e, e.tlsConfig()),
 			DisableCompression: true, // answers are small, and some compress what was not asked for
 			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
@@ -54,10 +54,11 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// bounded cuts answers off at maxAnswer and notes how long they take.
+// bounded cuts answers off at maxAnswer and notes how long they take, and how
+// an account is refused.
 type bounded struct {
 	*http.Transport
-	slowest *slowest
+	client *Client
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -69,9 +70,12 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.Transport.RoundTrip(req)
 	if err == nil {
 		if req.Method == http.MethodGet {
-			b.slowest.note(time.Since(begin))
+			b.client.slowest.note(time.Since(begin))
 		}
 		resp.Body = limitedBody{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+	}
+	if err == nil && resp.StatusCode == http.StatusUnauthorized && !offersBasic(resp.Header) {
+		b.client.silent.Store(true)
 	}
 	if err == nil && resp.StatusCode >= http.StatusBadRequest {
 		resp.Body = readable(resp.Body)

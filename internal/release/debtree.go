@@ -43,6 +43,10 @@ func usrPath(name string) string {
 	return clean
 }
 
+// maxPackageFile bounds a file of a package, in bytes: holes of a sparse one take
+// no room in the archive, and all of it in memory.
+const maxPackageFile = 512 << 20
+
 // skipped are folders that no program of an image reads.
 var skipped = []string{"/usr/share/doc/", "/usr/share/locale/", "/usr/share/man/"}
 
@@ -77,8 +81,11 @@ func (t *tree) add(pkg string, content io.Reader) error {
 		f := treeFile{pkg: pkg, mode: fs.FileMode(h.Mode).Perm()}
 		switch h.Typeflag {
 		case tar.TypeReg:
-			if f.data, err = io.ReadAll(tr); err != nil {
+			if f.data, err = io.ReadAll(io.LimitReader(tr, maxPackageFile+1)); err != nil {
 				return err
+			}
+			if len(f.data) > maxPackageFile {
+				return fmt.Errorf("%s has more than %d MiB", name, maxPackageFile>>20)
 			}
 		case tar.TypeSymlink:
 			f.link = h.Linkname

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -139,9 +138,10 @@ func askAt(ctx context.Context, cfg *tls.Config, at netip.AddrPort, back bool) (
 	if resp.StatusCode != http.StatusOK {
 		return out, fmt.Errorf("%s says %s", at, resp.Status)
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxWord))
-	if err != nil {
-		return out, err
-	}
-	return out, json.NewDecoder(bytes.NewReader(body)).Decode(&out)
+	return readWord(resp.Body)
+}
+
+func readWord(r io.Reader) (out state.RaceAnswer, err error) {
+	err = json.NewDecoder(io.LimitReader(r, maxWord)).Decode(&out)
+	return out, err
 }

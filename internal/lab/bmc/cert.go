@@ -11,7 +11,10 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"os"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // certificateLife is how long a certificate is valid, as long as those that
@@ -49,6 +52,34 @@ func newCertificate(name string, hosts []string, from, to time.Time) (tls.Certif
 		return tls.Certificate{}, fmt.Errorf("sign the certificate of %s: %w", name, err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// KeptCertificate is the certificate in a file, or one that is made and kept
+// there.
+func KeptCertificate(path, name string, hosts []string, now time.Time) (tls.Certificate, error) {
+	if data, err := os.ReadFile(path); err == nil {
+		if kept, err := tls.X509KeyPair(data, data); err == nil {
+			return kept, nil
+		}
+	}
+	made, err := NewCertificate(name, withLocal(name, hosts), now)
+	if err != nil {
+		return made, err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
+	if err != nil {
+		return made, fmt.Errorf("keep the certificate of %s: %w", name, err)
+	}
+	text := append(certificatePEM(made), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	if err := host.WriteFileAtomic(path, text, 0o600); err != nil {
+		return made, fmt.Errorf("keep the certificate of %s: %w", name, err)
+	}
+	return made, nil
+}
+
+// withLocal are the names of a controller, with those on its own machine.
+func withLocal(name string, hosts []string) []string {
+	return append([]string{name, "localhost", "127.0.0.1", "::1"}, hosts...)
 }
 
 func addHosts(template *x509.Certificate, hosts []string) {

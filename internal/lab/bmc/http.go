@@ -95,10 +95,14 @@ func (s *Server) authenticate(r *http.Request) (bool, reply) {
 		return true, refused(http.StatusUnauthorized)
 	}
 	user, password, ok := r.BasicAuth()
-	if ok && s.credentials(user, password) {
+	if ok && q.Basic != BasicOff && s.credentials(user, password) {
 		return false, reply{}
 	}
-	return true, refused(http.StatusUnauthorized)
+	refusal := refused(http.StatusUnauthorized)
+	if q.Basic != "" {
+		refusal.header = nil
+	}
+	return true, refusal
 }
 
 // refuses reports whether the quirk auth-status is still in force, and counts.

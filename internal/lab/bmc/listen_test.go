@@ -1,6 +1,7 @@
 package bmc
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -8,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -251,4 +254,26 @@ func eventually(t *testing.T, ok func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	t.Fatal("it did not happen within 5 s")
+}
+
+func TestAControllerShowsTheCertificateThatItHadBefore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bmc", "bmc.pem")
+	first, err := KeptCertificate(path, "cp-1", []string{"10.99.0.111"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := KeptCertificate(path, "cp-1", []string{"10.99.0.111"}, time.Now())
+	if err != nil || !bytes.Equal(first.Certificate[0], again.Certificate[0]) {
+		t.Errorf("another one: %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made, err := KeptCertificate(path, "cp-1", nil, time.Now())
+	if err != nil || bytes.Equal(first.Certificate[0], made.Certificate[0]) {
+		t.Errorf("a torn one is not made anew: %v", err)
+	}
 }

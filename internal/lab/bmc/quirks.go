@@ -40,6 +40,7 @@ type Quirks struct {
 	OffLeads          Duration `json:"off-leads,omitempty"`
 	IfMatch           string   `json:"if-match,omitempty"`
 	NeedsSlash        bool     `json:"needs-slash,omitempty"`
+	Basic             string   `json:"basic,omitempty"`
 	DropResets        int      `json:"drop-resets,omitempty"`
 	DropOnAfterOff    Duration `json:"drop-on-after-off,omitempty"`
 	RefuseOnAfterOff  Duration `json:"refuse-on-after-off,omitempty"`
@@ -73,6 +74,12 @@ const (
 const (
 	IfMatchNeeded  = "needed"
 	IfMatchRefused = "refused"
+)
+
+// Values of the quirk "basic".
+const (
+	BasicUnadvertised = "unadvertised"
+	BasicOff          = "off"
 )
 
 // Values of the quirk "certificate"; empty is a valid self-signed one.
@@ -219,6 +226,11 @@ var quirkTable = []quirk{
 	{
 		name: "needs-slash", doc: "redirects a request to reset to the same path with a slash at its end (308)",
 		field: func(q *Quirks) any { return &q.NeedsSlash },
+	},
+	{
+		name: "basic", doc: "names no Basic authentication where it refuses an account (unadvertised, as Dell ships it since 2026), or does not take it either (off): a session is needed then",
+		field:   func(q *Quirks) any { return &q.Basic },
+		allowed: []string{BasicUnadvertised, BasicOff}, fallback: "on",
 	},
 	{
 		name: "drop-resets", doc: "answers 202 to this many resets and forgets them; it carries the next one out",

@@ -84,7 +84,7 @@ func New(cfg Config, machine Machine) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Hosts = append([]string{cfg.Name, "localhost", "127.0.0.1", "::1"}, cfg.Hosts...)
+	cfg.Hosts = withLocal(cfg.Name, cfg.Hosts)
 	s := &Server{
 		cfg:        cfg,
 		log:        cfg.Log,
@@ -169,6 +169,11 @@ func (s *Server) record(r Reset) {
 	if over := len(s.resets) - resetsKept; over > 0 {
 		s.resets = slices.Delete(s.resets, 0, over)
 	}
+}
+
+// Sessions are how many sessions are open.
+func (s *Server) Sessions() int {
+	return len(s.sessions.ids(time.Now(), s.Quirks().sessionTimeout()))
 }
 
 // SystemPath is the path of our system, below the address of the controller.

@@ -1,0 +1,64 @@
+package fence
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/lab/bmc"
+)
+
+// TestABMCWithoutBasicAuthenticationFences has one whose firmware turned it off.
+func TestABMCWithoutBasicAuthenticationFences(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "пароль") // fence_redfish opens sessions by itself
+	b.bmc.SetQuirks(bmc.Quirks{Basic: bmc.BasicOff})
+	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK || b.bmc.Sessions() != 0 {
+		t.Fatalf("exit %d, %d sessions left: %s", code, b.bmc.Sessions(), b.err.String())
+	}
+	if l := readLearned(b.Devices, "cp-1"); !l.Session {
+		t.Errorf("learned %+v", l)
+	}
+	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK || b.evidence(t) == nil || b.resets() != "[ForceOff On]" || b.bmc.Sessions() != 0 {
+		t.Errorf("exit %d after %s, %d sessions left: %s", code, b.resets(), b.bmc.Sessions(), b.err.String())
+	}
+	if r := b.test(t.Context(), b.device(t), 1); !r.Session || r.Err() != nil || !strings.Contains(strings.Join(r.Warnings, ""), "by a session alone") {
+		t.Errorf("%+v", r)
+	}
+	b.bmc.SetQuirks(bmc.Quirks{SessionsHeld: 8}) // somebody turned it on again, and others have all sessions
+	b.machine.On.Store(true)
+	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK {
+		t.Errorf("with Basic again: exit %d: %s", code, b.err.String())
+	}
+	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK || readLearned(b.Devices, "cp-1").Session {
+		t.Errorf("what was learned stays: exit %d: %s", code, b.err.String())
+	}
+}
+
+// TestAFenceTellsARefusedAccountSeldom has a BMC that names no way to log in: both
+// are tried at first, and one at a time from then on. iDRACs lock out who is
+// refused three times in a minute.
+func TestAFenceTellsARefusedAccountSeldom(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "пароль")
+	var mu sync.Mutex
+	var told []time.Time
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, time.Now())
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(s.Close)
+	b.at(t, s.URL+"/redfish/v1/Systems/1")
+	b.write(t)
+	if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=33"); code != exitFailed || !strings.Contains(b.err.String(), "holdfast fencing rotate cp-1") {
+		t.Errorf("exit %d: %s", code, b.err.String())
+	}
+	if n := len(told); n != 3 || told[2].Sub(told[0]) < 25*time.Second {
+		t.Errorf("told %d times: %v", n, told)
+	}
+}
