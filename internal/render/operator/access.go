@@ -44,6 +44,9 @@ func access() []Object {
 				rule("config.openshift.io", []string{"patch"}, "ingresses/status"),
 				rule("networking.k8s.io", keep, "ingressclasses"),
 				rule("gateway.networking.k8s.io", keep, "gatewayclasses"),
+				// Whose hosts are.
+				rule("networking.k8s.io", read, "ingresses"),
+				rule("gateway.networking.k8s.io", read, "grpcroutes", "httproutes", "tlsroutes"),
 			},
 		}},
 		{"cluster-role-binding", &rbacv1.ClusterRoleBinding{

@@ -52,6 +52,8 @@ type Objects struct {
 	// Marker is an Ingress that no request reaches: a router that knows it has
 	// read the cluster.
 	Marker *networkingv1.Ingress
+	// Hosts say which namespace has which host: a policy reads them.
+	Hosts *corev1.ConfigMap
 }
 
 // GatewayGroup is the group of the Gateway API.
@@ -83,6 +85,7 @@ func Render(r *ingress.Router, plane DataPlane) Objects {
 		GatewayClass: gatewayClass(r, plane),
 		Monitor:      monitor(r),
 		Marker:       marker(r),
+		Hosts:        hosts(r),
 	}
 }
 
