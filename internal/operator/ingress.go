@@ -66,10 +66,12 @@ func held(twoNode bool) map[client.Object]cache.ByObject {
 	out[&operatorv1.IngressController{}] = in(decide.Namespace)
 	for _, o := range []client.Object{
 		&appsv1.Deployment{}, &corev1.Service{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{},
-		&networkingv1.NetworkPolicy{}, &networkingv1.Ingress{},
+		&networkingv1.NetworkPolicy{},
 	} {
 		out[o] = in(decide.OperandNamespace)
 	}
+	// Those of all namespaces: whose hosts are depends on all of them.
+	out[&networkingv1.Ingress{}] = cache.ByObject{Transform: cache.TransformStripManagedFields()}
 	return out
 }
 

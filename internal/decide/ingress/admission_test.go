@@ -239,11 +239,11 @@ func TestTheProtocolIsFollowedInEveryStrategyThatHasOne(t *testing.T) {
 
 func TestWhatRoutersDoNotFollowIsSaid(t *testing.T) {
 	ic := controller("x", func(ic *operatorv1.IngressController) {
-		ic.Spec.RouteAdmission = &operatorv1.RouteAdmissionPolicy{}
+		ic.Spec.HTTPCompression.MimeTypes = []operatorv1.CompressionMIMEType{"text/html"}
 		ic.Spec.TuningOptions.ThreadCount = 4
 	})
 	d := Decide(Snapshot{Controller: ic, All: list(ic), Cluster: Cluster{Domain: "d"}, Now: day})
-	if c, ok := find(d.Status.Conditions, UnsupportedFieldsName); !ok || c.Message != "these routers do not follow spec.routeAdmission, spec.tuningOptions" {
+	if c, ok := find(d.Status.Conditions, UnsupportedFieldsName); !ok || c.Message != "these routers do not follow spec.httpCompression, spec.tuningOptions" {
 		t.Errorf("%+v", c)
 	}
 	for policy, said := range map[operatorv1.IngressControllerHTTPHeaderPolicy]bool{

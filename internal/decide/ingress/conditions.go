@@ -29,6 +29,7 @@ const (
 	DNSReady              = "DNSReady"
 	OwnObjects            = "ObjectsOwned"
 	DefaultCertificate    = "DefaultCertificateValid"
+	HostsOwned            = "HostsOwned"
 	UnsupportedFieldsName = "UnsupportedFields"
 )
 
@@ -88,7 +89,7 @@ func Conditions(before []operatorv1.OperatorCondition, a Admission, r *Router, o
 		out = append(out, deploymentConditions(before, r, o, now)...)
 		out = append(out, loadBalancerConditions(r, o)...)
 		out = append(out, dns(r)...)
-		out = append(out, ownObjects(o), certificate(o), upgradeable(o))
+		out = append(out, ownObjects(o), certificate(o), hostsOwned(r.Hosts), upgradeable(o))
 	}
 	settle(before, out, now)
 	out = append(out, available(out, r != nil), progressing(out))
@@ -140,7 +141,7 @@ func merged(before, now []operatorv1.OperatorCondition) []operatorv1.OperatorCon
 func ours(kind string) bool {
 	return slices.Contains([]string{
 		Admitted, Available, Progressing, Degraded, Upgradeable, DeploymentAvailable, MinAvailable, AllAvailable, RollingOut,
-		LoadBalancerManaged, LoadBalancerReady, DNSManaged, DNSReady, OwnObjects, DefaultCertificate, UnsupportedFieldsName,
+		LoadBalancerManaged, LoadBalancerReady, DNSManaged, DNSReady, OwnObjects, DefaultCertificate, HostsOwned, UnsupportedFieldsName,
 	}, kind)
 }
 
@@ -150,6 +151,29 @@ func ownObjects(o Observed) operatorv1.OperatorCondition {
 	}
 	return no(OwnObjects, "ForeignObjects", fmt.Sprintf("not ours, and therefore left alone: %s; delete or rename it, or give it the label %s",
 		strings.Join(sorted(slices.Clone(o.Foreign)), ", "), LabelOwner))
+}
+
+// maxConflicts is how many conflicts a condition names.
+const maxConflicts = 5
+
+// hostsOwned says which objects got in although a host is another namespace's,
+// before anybody could refuse them. It makes nothing degraded: whoever may make
+// an Ingress could.
+func hostsOwned(l HostList) operatorv1.OperatorCondition {
+	var said []string
+	for _, c := range l.Conflicts[:min(len(l.Conflicts), maxConflicts)] {
+		said = append(said, c.String())
+	}
+	if more := len(l.Conflicts) - len(said); more > 0 {
+		said = append(said, fmt.Sprintf("and %d more", more))
+	}
+	switch {
+	case len(said) > 0:
+		return no(HostsOwned, "HostTaken", strings.Join(said, "; ")+": routers follow both; delete one of them")
+	case l.Unlisted > 0:
+		return no(HostsOwned, "ListFull", fmt.Sprintf("%d hosts found no room in the list of whose they are: any namespace may ask for them", l.Unlisted))
+	}
+	return yes(HostsOwned, "AsExpected", "")
 }
 
 func certificate(o Observed) operatorv1.OperatorCondition {

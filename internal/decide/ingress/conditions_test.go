@@ -267,3 +267,26 @@ func TestHardCase11_NoConditionOfTheOldStrategyStays(t *testing.T) {
 	}
 	s.says("LoadBalancerManaged=False Available=True")
 }
+
+// TestAHostThatTwoHaveIsToldAndDegradesNothing: whoever may make an Ingress
+// could degrade the cluster.
+func TestAHostThatTwoHaveIsToldAndDegradesNothing(t *testing.T) {
+	ic := controller("x")
+	if _, counts := graces[HostsOwned]; counts {
+		t.Error("it is degraded by it")
+	}
+	look := func(objects ...Routed) operatorv1.OperatorCondition {
+		d := Decide(Snapshot{Controller: ic, All: list(ic), Cluster: Cluster{Domain: "d"}, Now: day, Routed: objects})
+		owned, _ := find(d.Status.Conditions, HostsOwned)
+		return owned
+	}
+	if owned := look(ask("bank", 2, "bank.d")); owned.Status != operatorv1.ConditionTrue {
+		t.Errorf("%+v", owned)
+	}
+	objects := []Routed{ask("bank", 2, "a.d", "b.d", "c.d", "d.d", "e.d", "f.d", "g.d"), ask("evil", 1, "a.d", "b.d", "c.d", "d.d", "e.d", "f.d", "g.d")}
+	owned := look(objects...)
+	want := "Ingress evil/i asks for a.d, which namespace bank had first; "
+	if owned.Status != operatorv1.ConditionFalse || owned.Reason != "HostTaken" || !strings.HasPrefix(owned.Message, want) || !strings.Contains(owned.Message, "; and 2 more: routers follow both") {
+		t.Errorf("%+v", owned)
+	}
+}

@@ -21,8 +21,12 @@ type Snapshot struct {
 	ClientCA string
 	// Gateways is true where the cluster knows the kinds of the Gateway API.
 	Gateways bool
-	Observed Observed
-	Now      time.Time
+	// Routed are all objects that ask for hosts, HostsBefore is the list of whose
+	// they were.
+	Routed      []Routed
+	HostsBefore map[string]string
+	Observed    Observed
+	Now         time.Time
 }
 
 // Decision is what becomes of one IngressController.
@@ -106,6 +110,7 @@ func RouterOf(s Snapshot, a Admission) *Router {
 	}
 	r.Gateways = s.Gateways
 	r.LocalFallback = localFallback(ic)
+	r.Hosts = Hosts(ic.Name, ic.Spec.RouteAdmission, s.Routed, s.HostsBefore)
 	rm := room(s.Hosts, r)
 	if ic.Spec.Replicas == nil {
 		r.Replicas = placeable(r.Replicas, rm)

@@ -47,6 +47,9 @@ func CertificateName(name string) string { return "router-certs-" + name }
 // ConfigName is the name of the ConfigMap with a router's configuration.
 func ConfigName(name string) string { return "router-config-" + name }
 
+// HostsName is the name of the ConfigMap that says whose hosts are.
+func HostsName(name string) string { return "router-hosts-" + name }
+
 // ClassName is the name of the IngressClass and of the GatewayClass.
 func ClassName(name string) string { return "openshift-" + name }
 
@@ -54,7 +57,7 @@ func ClassName(name string) string { return "openshift-" + name }
 // name.
 func NamesOf(object string) []string {
 	var out []string
-	for _, prefix := range []string{"router-internal-", "router-certs-", "router-config-", "router-", "openshift-"} {
+	for _, prefix := range []string{"router-internal-", "router-certs-", "router-config-", "router-hosts-", "router-", "openshift-"} {
 		if name, ok := strings.CutPrefix(object, prefix); ok && name != "" {
 			out = append(out, name)
 		}

@@ -34,6 +34,8 @@ type Router struct {
 	RouteSelector *metav1.LabelSelector
 	// Gateways is true where the cluster knows the kinds of the Gateway API.
 	Gateways bool
+	// Hosts says which namespace has which host.
+	Hosts HostList
 
 	TLS *configv1.TLSProfileSpec
 	// Certificate is the Secret that is served by default.
@@ -162,7 +164,6 @@ func notFollowed(spec *operatorv1.IngressControllerSpec) []string {
 	var out []string
 	for field, set := range map[string]bool{
 		"spec.httpErrorCodePages":                    spec.HttpErrorCodePages.Name != "",
-		"spec.routeAdmission":                        spec.RouteAdmission != nil,
 		"spec.httpCompression":                       len(spec.HTTPCompression.MimeTypes) > 0,
 		"spec.haproxyVersion":                        spec.HAProxyVersion != "",
 		"spec.tuningOptions":                         t.ThreadCount != 0 || t.ClientTimeout != nil || t.ServerTimeout != nil || t.TunnelTimeout != nil || t.MaxConnections != 0,

@@ -41,6 +41,7 @@ type gathered struct {
 	hosts      []decide.Host
 	namespaces []string
 	clientCA   string
+	routed     []decide.Routed
 	gateways   bool
 	monitors   bool
 	observed   decide.Observed
@@ -56,16 +57,21 @@ type gathered struct {
 	gatewayClass        *unstructured.Unstructured
 	monitor             *unstructured.Unstructured
 	marker              *networkingv1.Ingress
+	hostList            *corev1.ConfigMap
 	authority, served   *corev1.Secret
 	given, certs        *corev1.Secret
 	trust               *corev1.ConfigMap
 }
 
 func (g *gathered) snapshot(now time.Time) decide.Snapshot {
-	return decide.Snapshot{
+	out := decide.Snapshot{
 		Controller: g.controller, All: g.all, Cluster: g.cluster, Hosts: g.hosts, Namespaces: g.namespaces,
-		ClientCA: g.clientCA, Gateways: g.gateways, Observed: g.observed, Now: now,
+		ClientCA: g.clientCA, Routed: g.routed, Gateways: g.gateways, Observed: g.observed, Now: now,
 	}
+	if g.hostList != nil {
+		out.HostsBefore = g.hostList.Data
+	}
+	return out
 }
 
 // certificates is what there is of certificates.
@@ -109,7 +115,7 @@ func (r *Reconciler) gather(ctx context.Context, name string) (*gathered, error)
 	if g.controller == nil {
 		return g, nil
 	}
-	return g, errors.Join(r.gatherObjects(ctx, g), r.gatherPods(ctx, g), r.gatherInputs(ctx, g))
+	return g, errors.Join(r.gatherObjects(ctx, g), r.gatherPods(ctx, g), r.gatherInputs(ctx, g), r.gatherRouted(ctx, g))
 }
 
 // gatherCluster reads what the cluster says about itself.
@@ -159,7 +165,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, g *gathered) error {
 		get(ctx, r.Client, router, &g.deployment), get(ctx, r.Client, router, &g.published), get(ctx, r.Client, router, &g.budget),
 		get(ctx, r.Client, router, &g.policy), get(ctx, r.Client, router, &g.marker),
 		get(ctx, r.Client, decide.InternalName(g.name), &g.internal), get(ctx, r.Client, decide.ConfigName(g.name), &g.configMap),
-		get(ctx, r.Client, decide.CertificateName(g.name), &g.served),
+		get(ctx, r.Client, decide.CertificateName(g.name), &g.served), get(ctx, r.Client, decide.HostsName(g.name), &g.hostList),
 		r.gatherClasses(ctx, g), r.gatherMonitor(ctx, g),
 	)
 	for _, o := range g.objects() {

@@ -51,8 +51,10 @@ type Reconciler struct {
 	// noGateways says why not, empty where it does.
 	noGateways string
 	monitors   monitors
-	// warned are the warnings that were given, each once.
+	// warned are the warnings that were given, each once; taken are the conflicts
+	// of hosts that were told, by IngressController.
 	warned map[string]bool
+	taken  map[string]map[string]bool
 }
 
 // Reconcile looks at one IngressController and does what is to be done now.
@@ -109,6 +111,7 @@ func (r *Reconciler) keep(ctx context.Context, g *gathered) (time.Duration, erro
 			want.Deployment, d.Again = nil, lookForCopies
 		}
 		wrote = errors.Join(wrote, r.write(ctx, g, want), r.publishCertificate(ctx, g))
+		r.tellTaken(g, d.Router.Hosts)
 	}
 	// What could not be written does not keep the status from being true.
 	if err := errors.Join(wrote, r.setStatus(ctx, g.controller, d.Status)); err != nil {

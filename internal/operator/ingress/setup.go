@@ -62,18 +62,28 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, theirs, in(decide.OperandNamespace)).
 		Watches(&policyv1.PodDisruptionBudget{}, theirs).
 		Watches(&networkingv1.NetworkPolicy{}, theirs).
-		Watches(&networkingv1.Ingress{}, theirs).
+		Watches(&networkingv1.Ingress{}, theirs, in(decide.OperandNamespace)).
+		Watches(&networkingv1.Ingress{}, all, asked).
 		Watches(&networkingv1.IngressClass{}, theirs)
 	if r.gateways {
 		class := &unstructured.Unstructured{}
 		class.SetGroupVersionKind(render.GatewayClassKind)
 		b = b.Watches(class, theirs)
+		for _, kind := range routeKinds() {
+			route := &unstructured.Unstructured{}
+			route.SetGroupVersionKind(kind)
+			b = b.Watches(route, all, asked)
+		}
 	} else {
 		r.noGateways = "routers serve Ingresses and no Gateways, since the cluster has no " + strings.Join(lacks, ", ") +
 			": install the definitions of the Gateway API, standard channel, and restart the operator"
 	}
 	return b.Complete(r)
 }
+
+// asked keeps to changes of what objects ask routers for: their status is the
+// routers' own and changes often.
+var asked = builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 
 // lackingForGateways are the kinds without which routers would wait for ever
 // before they follow a Gateway.

@@ -14,12 +14,19 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
 // answeredBy is the header in which a tenant's Service says whose it is.
@@ -30,11 +37,7 @@ const answeredBy = "Answered-By"
 // where the API takes no endpoints.
 func (c *cluster) tenant(namespace, service string) {
 	c.t.Helper()
-	ns := &corev1.Namespace{}
-	ns.Name = namespace
-	if err := c.admin.Create(c.t.Context(), ns); !apierrors.IsAlreadyExists(err) {
-		c.must(err)
-	}
+	c.namespaces(namespace)
 	node := &corev1.Node{}
 	c.get("", "cp-1", node)
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
@@ -112,6 +115,14 @@ func (r *router) shows(port int32, host string) string {
 	return secure.ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
+// startBriefly is a start of a router that leaves at once when the test ends.
+func (r *router) startBriefly() {
+	settled := r.rendered(configv1.HighlyAvailableTopologyMode)
+	settled.Drain = decide.Drain{Finish: time.Second}
+	r.args = render.Arguments(settled)
+	r.start()
+}
+
 // TestNamesThatAreJoinedAreNobodyElses: whoever has namespace shop can name an
 // Ingress, a Service and a Secret so that, joined by hyphens, they are those of
 // namespace shop-prod.
@@ -124,7 +135,7 @@ func TestNamesThatAreJoinedAreNobodyElses(t *testing.T) {
 	c.create(c.secured(rule("shop-prod", "web", "shop.example.com", "/", "api"), "tls"))
 	c.create(c.secured(rule("shop", "prod-web", "shop-example.com", "/", "prod-api"), "prod-tls"))
 	c.create(rule("shop", "last", "last.example.com", "/", "prod-api"))
-	r.start()
+	r.startBriefly()
 	r.until("it serves the last Ingress", func() bool { return r.whose(ports[0], "last.example.com", "/") != "" })
 	for host, want := range map[string]string{
 		"shop.example.com": "shop-prod/api", "shop-example.com": "shop/prod-api", "last.example.com": "shop/prod-api",
@@ -138,4 +149,129 @@ func TestNamesThatAreJoinedAreNobodyElses(t *testing.T) {
 			t.Errorf("%s is shown a certificate for %q", host, got)
 		}
 	}
+}
+
+// unbound takes the policies of Ingresses and routes away until the end of the
+// test: what tenants make then is what they had made before there were any.
+func (c *cluster) unbound() {
+	c.t.Helper()
+	for _, name := range []string{render.ShapePolicyName, render.HostsPolicyName} {
+		binding := &unstructured.Unstructured{}
+		binding.SetAPIVersion("admissionregistration.k8s.io/v1")
+		binding.SetKind("ValidatingAdmissionPolicyBinding")
+		c.get("", name, binding)
+		c.must(c.admin.Delete(c.t.Context(), binding))
+		c.t.Cleanup(func() {
+			binding.SetResourceVersion("")
+			binding.SetUID("")
+			c.must(c.admin.Create(context.WithoutCancel(c.t.Context()), binding))
+		})
+	}
+	c.try("what the policies refuse", "", c.created(rule("default", "evil", "", "/`", "api")))
+}
+
+// TestRoutersKeepWhatIsTheirs from objects that no policy refused: those that
+// were there before, or that an administrator made. The review's exploits 1 and 3,
+// by an Ingress and by a Gateway, and every way to the routers' API.
+func TestRoutersKeepWhatIsTheirs(t *testing.T) {
+	r, ports := onPorts(t)
+	c := r.c
+	c.tenant("bank", "web")
+	c.tenant("evil", "web")
+	c.settle()
+	c.unbound()
+	const prefix = "traefik.ingress.kubernetes.io/"
+	paths := render.Traefik{}.Paths(r.rendered(configv1.HighlyAvailableTopologyMode))
+	for i, path := range []string{paths.Ready, paths.Alive, paths.Started, "/metrics"} {
+		evil := rule("evil", fmt.Sprintf("health-%d", i), "", path, "web")
+		evil.Annotations = map[string]string{prefix + "router.entrypoints": "metrics", prefix + "router.priority": "1000000"}
+		c.create(evil)
+	}
+	c.create(rule("bank", "web", "bank.example.com", "/", "web"))
+	c.create(rule("evil", "rule", "mine.example.com", "/x`)) || (HostRegexp(`.+", "web"))
+	c.create(rule("evil", "quoted", "mine.example.com", `/x")) || (HostRegexp(".+`, "web"))
+	for key, value := range map[string]string{"service.serverstransport": "default@internal", "service.middlewares": "holdfast-alive@file"} {
+		name := strings.ReplaceAll(key, ".", "-")
+		c.tenant("evil", name)
+		s := &corev1.Service{ObjectMeta: objectMeta("evil", name)}
+		c.must(c.admin.Patch(t.Context(), s, client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, prefix+key, value)))))
+		c.create(rule("evil", name, name+".example.com", "/", name))
+	}
+	for name, annotation := range map[string]string{"middlewares": "router.middlewares", "options": "router.tls.options"} {
+		evil := rule("evil", name, name+".example.com", "/", "web")
+		evil.Annotations = map[string]string{prefix + annotation: "holdfast-alive@file"}
+		c.create(evil)
+	}
+	for i, port := range []int32{ports[0], ports[2]} {
+		c.create(gatewayOf("evil", fmt.Sprintf("gateway-%d", i), port))
+		for kind, backend := range map[string]string{"api": "TraefikService.traefik.io/api@internal", "web": "web"} {
+			evil := gatewayRoute("HTTPRoute", "evil", backend, "/", kind+".example.com", "localhost")
+			evil.SetName(fmt.Sprintf("%s-%d", kind, i))
+			c.must(unstructured.SetNestedSlice(evil.Object, []any{map[string]any{"name": fmt.Sprintf("gateway-%d", i)}}, "spec", "parentRefs"))
+			c.create(evil)
+		}
+	}
+	c.create(rule("evil", "last", "last.example.com", "/", "web"))
+	r.startBriefly()
+	r.until("it serves the last Ingress", func() bool { return r.whose(ports[0], "last.example.com", "/") != "" })
+	// Nothing here has endpoints, which a route answers with 500.
+	r.until("and the Gateways' routes", func() bool {
+		return r.answer("http", ports[0], "web.example.com", "/", nil) == http.StatusInternalServerError &&
+			r.answer("http", ports[2], "web.example.com", "/", nil) == http.StatusInternalServerError
+	})
+
+	for _, path := range []string{paths.Ready, paths.Alive, paths.Started, "/metrics"} {
+		for _, name := range []string{"localhost", "web.example.com"} {
+			if code, header := r.ask("http", ports[2], name, path, nil); code != http.StatusOK || header.Get(answeredBy) != "" {
+				t.Errorf("%s of %s on the port for statistics: %d of %q", path, name, code, header.Get(answeredBy))
+			}
+		}
+	}
+	if got := r.header(ports[2], paths.Ready); got != "x" {
+		t.Errorf("it says that it is of %q", got)
+	}
+	if got := r.whose(ports[0], "bank.example.com", "/"); got != "bank/web" {
+		t.Errorf("the bank is answered for by %q", got)
+	}
+	for _, path := range []string{"/api/rawdata", "/api/http/routers", "/api/version", "/"} {
+		for _, name := range []string{"api.example.com", "middlewares.example.com", "service-middlewares.example.com"} {
+			for _, port := range []int32{ports[0], ports[2]} {
+				if code := r.answer("http", port, name, path, nil); code == http.StatusOK {
+					t.Errorf("%s of %s on port %d is answered", path, name, port)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"middlewares", "options", "service-middlewares", "service-serverstransport"} {
+		if got := r.whose(ports[0], name+".example.com", "/"); got != "" {
+			t.Errorf("what another provider has is used by %s", name)
+		}
+	}
+
+	t.Log("what was there before is told, to the administrator and where its owner looks")
+	c.create(rule("evil", "later", "bank.example.com", "/login", "web"))
+	events := &recorder{}
+	c.r.Events = events
+	c.settle()
+	c.says("x", "HostsOwned=False/HostTaken Degraded=False")
+	said := condition(c.controller("x").Status.Conditions, decide.HostsOwned).Message
+	if !strings.Contains(said, "Ingress evil/later asks for bank.example.com, which namespace bank had first") || !strings.Contains(said, "Ingress evil/health-0 asks for every host") {
+		t.Errorf("%q", said)
+	}
+	if got := events.about("HostTaken"); len(got) == 0 || !strings.Contains(strings.Join(got, "\n"), "evil/later asks for bank.example.com") {
+		t.Errorf("%q", got)
+	}
+}
+
+// gatewayOf is a Gateway of the routers' class on a port.
+func gatewayOf(namespace, name string, port int32) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"gatewayClassName": "openshift-x",
+		"listeners":        []any{map[string]any{"name": "http", "port": int64(port), "protocol": "HTTP"}},
+	}}}
+	o.SetAPIVersion("gateway.networking.k8s.io/v1")
+	o.SetKind("Gateway")
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
 }

@@ -27,7 +27,9 @@ func TestWhoSpeaksLateToARouterThatLeavesIsNotKeptWaiting(t *testing.T) {
 	dial := func(port int32) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	}
-	r.until("it answers", func() bool { return r.answer("http", ports[0], "nobody.x.example", "/", nil) > 0 })
+	r.until("it answers", func() bool {
+		return r.answer("http", ports[0], "nobody.x.example", "/", nil) > 0 && r.answer("https", ports[1], "nobody.x.example", "/", r.roots()) > 0
+	})
 	silent := map[string]net.Conn{}
 	for scheme, port := range map[string]int32{"http": ports[0], "https": ports[1]} {
 		conn, err := dial(port)

@@ -143,8 +143,10 @@ func TestAHostThatNobodyKnowsIsUnavailable(t *testing.T) {
 	if !ours("http", ports[0], "shop.x.example", "/nowhere") {
 		t.Error("a path that the Gateway's route does not name is answered by somebody")
 	}
-	class, all := "openshift-x", backend()
-	r.c.create(&networkingv1.Ingress{ObjectMeta: objectMeta("default", "rest"), Spec: networkingv1.IngressSpec{IngressClassName: &class, DefaultBackend: &all}})
+	// Who answers for all others is an administrator's, beside the routers.
+	class := "openshift-x"
+	all := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: decide.InternalName("x"), Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	r.c.create(&networkingv1.Ingress{ObjectMeta: objectMeta(decide.OperandNamespace, "rest"), Spec: networkingv1.IngressSpec{IngressClassName: &class, DefaultBackend: &all}})
 	for scheme, port := range map[string]int32{"http": ports[0], "https": ports[1]} {
 		r.until("the default backend answers by "+scheme, func() bool { return !ours(scheme, port, "nobody.x.example", "/") })
 	}

@@ -33,6 +33,7 @@ func (g *gathered) objects() []client.Object {
 	out = add(out, g.gatewayClass)
 	out = add(out, g.monitor)
 	out = add(out, g.configMap)
+	out = add(out, g.hostList)
 	out = add(out, g.served)
 	return add(out, g.deployment)
 }
@@ -69,6 +70,7 @@ func (r *Reconciler) write(ctx context.Context, g *gathered, want render.Objects
 		ensure(ctx, r, g, g.class, r.defaultClass(g, want.Class), plain[networkingv1.IngressClass]()),
 		ensure(ctx, r, g, g.gatewayClass, want.GatewayClass, unstructuredOverlay),
 		r.keepMonitor(ctx, g, want.Monitor),
+		ensure(ctx, r, g, g.hostList, want.Hosts, plain[corev1.ConfigMap]("data")),
 		ensure(ctx, r, g, g.marker, want.Marker, plain[networkingv1.Ingress]("spec.tls", "spec.defaultBackend", "spec.rules.host")),
 		ensure(ctx, r, g, g.published, want.Published, decide.Service),
 		ensure(ctx, r, g, g.deployment, want.Deployment, plain[appsv1.Deployment](render.GoneFromDeployment...)),

@@ -13,7 +13,7 @@ import (
 )
 
 // operators are the operator itself, the account of the routers that it keeps,
-// and the IngressController that every cluster has.
+// what others may ask of them, and the IngressController that every cluster has.
 func operators(c *config.InstallConfig, t topology.Topology) []object {
 	out := []object{{file: "50-ingresscontroller-default", whole: true, value: router.DefaultController(decide.Cluster{
 		ControlPlane: t.ControlPlaneTopology, Infrastructure: t.InfrastructureTopology,
@@ -21,6 +21,9 @@ func operators(c *config.InstallConfig, t topology.Topology) []object {
 	}, routerHosts(t))}}
 	for i, o := range router.Access(router.Traefik{}) {
 		out = append(out, object{file: fmt.Sprintf("40-router-%d", i), value: o})
+	}
+	for i, o := range router.Policies() {
+		out = append(out, object{file: fmt.Sprintf("41-router-policy-%d", i), value: o})
 	}
 	for _, o := range operator.Objects() {
 		out = append(out, object{file: "40-operator-" + o.File, value: o.Value})

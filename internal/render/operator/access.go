@@ -46,6 +46,9 @@ func access() []Object {
 				rule("config.openshift.io", []string{"patch"}, "ingresses/status"),
 				rule("networking.k8s.io", keep, "ingressclasses"),
 				rule(ingress.GatewayGroup, keep, "gatewayclasses"),
+				// Whose hosts are.
+				rule("networking.k8s.io", read, "ingresses"),
+				rule(ingress.GatewayGroup, read, "grpcroutes", "httproutes", "tlsroutes"),
 			},
 		}},
 		{"cluster-role-binding", &rbacv1.ClusterRoleBinding{

@@ -52,6 +52,8 @@ type Objects struct {
 	// Marker is an Ingress that no request reaches: a router that knows it has
 	// read the cluster.
 	Marker *networkingv1.Ingress
+	// Hosts say which namespace has which host: a policy reads them.
+	Hosts *corev1.ConfigMap
 }
 
 // GatewayClassKind is the kind of GatewayClass.
@@ -80,6 +82,7 @@ func Render(r *ingress.Router, plane DataPlane) Objects {
 		GatewayClass: gatewayClass(r, plane),
 		Monitor:      monitor(r),
 		Marker:       marker(r),
+		Hosts:        hosts(r),
 	}
 }
 

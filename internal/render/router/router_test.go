@@ -44,7 +44,7 @@ func strategy(kind operatorv1.EndpointPublishingStrategyType) *operatorv1.Endpoi
 func all(t *testing.T, o Objects) []byte {
 	t.Helper()
 	var out []byte
-	for _, value := range []any{o.Config, o.Deployment, o.Internal, o.Published, o.Budget, o.Policy, o.Class, o.GatewayClass, o.Monitor, o.Marker} {
+	for _, value := range []any{o.Config, o.Deployment, o.Internal, o.Published, o.Budget, o.Policy, o.Class, o.GatewayClass, o.Monitor, o.Marker, o.Hosts} {
 		if fmt.Sprint(value) == "<nil>" {
 			continue
 		}

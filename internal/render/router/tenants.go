@@ -1,0 +1,197 @@
+package router
+
+import (
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+)
+
+// What an Ingress or a route may ask of the routers, as admission policies: they
+// hold while none of our processes runs, and refuse a request instead of mending
+// what it did. Objects of the routers' own namespace are an administrator's and
+// may ask for anything. The installation writes them (docs/adr/0034).
+
+// Names of the policies.
+const (
+	// ShapePolicyName is of what reaches into the routers themselves.
+	ShapePolicyName = "holdfast-routes"
+	// HostsPolicyName is of hosts that are another namespace's.
+	HostsPolicyName = "holdfast-route-hosts"
+)
+
+// hosts is the list of whose hosts are.
+func hosts(r *ingress.Router) *corev1.ConfigMap {
+	out := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta(r, ingress.HostsName(r.Name)), Data: r.Hosts.Data,
+	}
+	out.Labels[ingress.LabelHosts] = ingress.HostsListed
+	return out
+}
+
+// Policies are both policies with their bindings.
+func Policies() []any {
+	shape, owners := shapePolicy(), hostsPolicy()
+	plain, listed := binding(ShapePolicyName), binding(HostsPolicyName)
+	listed.Spec.ParamRef = &admissionv1.ParamRef{
+		Namespace: ingress.OperandNamespace,
+		Selector:  &metav1.LabelSelector{MatchLabels: map[string]string{ingress.LabelHosts: ingress.HostsListed}},
+		// Without a list there was never a router, and nothing that one could take.
+		ParameterNotFoundAction: new(admissionv1.AllowAction),
+	}
+	return []any{shape, plain, owners, listed}
+}
+
+// routeKinds are the kinds of routes, also those that routers do not follow yet.
+var routeKinds = []string{"grpcroutes", "httproutes", "tcproutes", "tlsroutes", "udproutes"}
+
+// Expressions look at objects with dyn: the kinds of the Gateway API differ from
+// version to version and may be missing. ask is an optional list.
+func ask(path string) string {
+	return fmt.Sprintf("dyn(object).?%s.orValue([])", strings.ReplaceAll(path, ".", ".?"))
+}
+
+// some is a list, or another one where it is missing or empty: both ask for
+// everything.
+func some(object, path, otherwise string) string {
+	list := fmt.Sprintf("%s.?%s.orValue([])", object, strings.ReplaceAll(path, ".", ".?"))
+	return fmt.Sprintf("(%[1]s.size() == 0 ? %[2]s : %[1]s)", list, otherwise)
+}
+
+// unchanged is whether an update changes nothing that is looked at. What was let
+// in, or was there first, can be labelled and deleted; a deletion that waits for
+// a finalizer is no way past the policies.
+const unchanged = "oldObject != null && dyn(object).?spec == dyn(oldObject).?spec && " +
+	"dyn(object).metadata.?annotations == dyn(oldObject).metadata.?annotations"
+
+const (
+	isIngress   = "request.kind.kind == 'Ingress'"
+	annotations = "dyn(object).metadata.?annotations.orValue({})"
+	// classOf is that by which routers know an Ingress as theirs.
+	classOf = "dyn(object).spec.?ingressClassName.orValue('kubernetes.io/ingress.class' in " + annotations + " ? " +
+		annotations + "['kubernetes.io/ingress.class'] : '')"
+	ourPrefix = "traefik.ingress.kubernetes.io/router."
+)
+
+// harmless are the annotations of Traefik by which an Ingress says something
+// about its own requests and nobody else's; all others of the prefix are refused,
+// whatever a later version makes of them.
+var harmless = []string{"pathmatcher", "tls"}
+
+// harmlessPrefix are logs, metrics and traces of the own requests.
+const harmlessPrefix = "observability."
+
+func shapePolicy() *admissionv1.ValidatingAdmissionPolicy {
+	foreign := fmt.Sprintf("k.startsWith('%[1]s') && !(k in [%[2]s]) && !k.startsWith('%[1]s%[3]s')",
+		ourPrefix, "'"+ourPrefix+strings.Join(harmless, "', '"+ourPrefix)+"'", harmlessPrefix)
+	out := newPolicy(ShapePolicyName)
+	out.Spec.MatchConditions = append(out.Spec.MatchConditions, admissionv1.MatchCondition{
+		Name: "ours", Expression: "!(" + isIngress + ") || (" + classOf + ").startsWith('" + ingress.ClassName("") + "')",
+	})
+	out.Spec.Validations = []admissionv1.Validation{
+		refuse("!("+isIngress+") || !"+annotations+".exists(a, [a.lowerAscii()].exists(k, "+foreign+"))",
+			"this annotation reaches into the routers that all namespaces share: entry points, priority, middlewares and TLS are the administrator's. "+
+				"Leave out all of "+ourPrefix+" but "+strings.Join(harmless, ", ")+" and "+harmlessPrefix+"*, or have an administrator make the Ingress in namespace "+ingress.OperandNamespace+"."),
+		refuse("!("+isIngress+") || "+ask("spec.rules")+".all(r, r.?http.?paths.orValue([]).all(p, !p.?path.orValue('').contains('`')))",
+			"a backquote in spec.rules[].http.paths[].path could end the rule that a router makes of it. Percent-encode it as %60."),
+		refuse(isIngress+" || "+ask("spec.rules")+".all(r, ("+
+			"r.?backendRefs.orValue([]).map(b, b) + r.?filters.orValue([]).map(f, f.?requestMirror.?backendRef.orValue({})))"+
+			".all(b, b.?group.orValue('') != 'traefik.io' && b.?kind.orValue('') != 'TraefikService'))",
+			"a backendRef to a TraefikService leads to the routers' own API, or to what another namespace has. Name a Service."),
+	}
+	return out
+}
+
+// hostsPolicy looks at one list of hosts at a time: that of the routers whose
+// class an Ingress has, and each for a route.
+func hostsPolicy() *admissionv1.ValidatingAdmissionPolicy {
+	out := newPolicy(HostsPolicyName)
+	out.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
+	out.Spec.Variables = []admissionv1.Variable{
+		{Name: "data", Expression: "params.?data.orValue({})"},
+		{Name: "ours", Expression: isIngress + " ? (" + classOf + ") == variables.data['" + ingress.HostsClass + "'] : " +
+			ask("spec.parentRefs") + ".exists(p, p.?kind.orValue('Gateway') != 'Service')"},
+		{Name: "strict", Expression: "variables.data['" + ingress.HostsOwnership + "'] == 'Strict'"},
+		{Name: "wildcards", Expression: "variables.data['" + ingress.HostsWildcards + "'] == 'WildcardsAllowed'"},
+		// The paths of a route are those of all its hosts; what has no paths has all.
+		{Name: "paths", Expression: ask("spec.rules") + ".map(r, " + some("r", "matches", "[{}]") + ".map(m, request.kind.kind == 'HTTPRoute' ? m.?path.?value.orValue('/') : '*'))"},
+		// An Ingress with rules has no default backend.
+		{Name: "asked", Expression: isIngress + " ? " + some("dyn(object)", "spec.rules", "[{}]") +
+			".map(r, {'host': dyn(r.?host.orValue('')), 'paths': dyn([" + some("r", "http.paths", "[{}]") + ".map(p, p.?path.orValue('/'))])})" +
+			" : " + some("dyn(object)", "spec.hostnames", "['']") + ".map(h, {'host': dyn(h), 'paths': dyn(variables.paths)})"},
+		{Name: "below", Expression: "variables.data[?'" + ingress.HostsBelow + "'].orValue('').split('\\n').filter(l, l != '').map(l, l.split(' '))"},
+	}
+	const (
+		mine = "l.startsWith(request.namespace + ' ')"
+		key  = "(a.host == '' ? '" + ingress.HostsEvery + "' : a.host.replace('*', '_', 1))"
+		path = "l.substring(l.indexOf(' ') + 1)"
+		// A host's own name, or another path of it.
+		free = "variables.data[?" + key + "].orValue('').split('\\n').all(l, l == '' || " + mine + " || " +
+			"!(" + path + " == '*' || a.paths.exists(ps, ps.exists(p, p == '*' || p == " + path + "))))"
+		// A wildcard of another namespace's above it.
+		above = "variables.below.all(b, b[0] == request.namespace || !a.host.endsWith('.' + b[1]))"
+		// A host of another namespace's below a wildcard.
+		below = "!a.host.startsWith('*.') || variables.data.all(k, !k.endsWith(a.host.substring(1)) || (k.startsWith('_') && !k.startsWith('_.')) || " +
+			"variables.data[k].split('\\n').all(l, " + mine + "))"
+	)
+	each := func(rule string) string { return "!variables.ours || variables.asked.all(a, " + rule + ")" }
+	const why = "routers serve all namespaces, and whoever has a host of another one has its requests and its cookies. "
+	out.Spec.Validations = []admissionv1.Validation{
+		refuse("!variables.strict || "+each("a.host != ''"),
+			"without a host it asks for every host: "+why+"Name hosts in spec.rules[].host or spec.hostnames. "+
+				"Whoever answers for all others is made by an administrator, in namespace "+ingress.OperandNamespace+"."),
+		refuse("variables.wildcards || "+each("!a.host.startsWith('*')"),
+			"a wildcard takes every name below it that nobody has yet. Name each host, or have an administrator set "+
+				"spec.routeAdmission.wildcardPolicy of the IngressController to WildcardsAllowed."),
+		refuse(each("("+free+") && (!variables.strict || (("+above+") && ("+below+")))"),
+			"another namespace had this host first: "+why+"Take another host, or have that namespace delete its Ingress or route. "+
+				"With spec.routeAdmission.namespaceOwnership InterNamespaceAllowed, namespaces share hosts path by path."),
+	}
+	return out
+}
+
+// refuse is what has to be true, and what is said where it is not.
+func refuse(expression, message string) admissionv1.Validation {
+	return admissionv1.Validation{Expression: expression, Message: message + " (docs/runbook/ingress.md)", Reason: new(metav1.StatusReasonForbidden)}
+}
+
+// newPolicy is a policy of Ingresses and routes of all namespaces but the routers'
+// own. What cannot be judged is refused.
+func newPolicy(name string) *admissionv1.ValidatingAdmissionPolicy {
+	rule := func(group string, resources ...string) admissionv1.NamedRuleWithOperations {
+		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources},
+		}}
+	}
+	return &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta: admission("ValidatingAdmissionPolicy"), ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": accessName}},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{ingress.OperandNamespace}},
+				}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{rule("networking.k8s.io", "ingresses"), rule(GatewayGroup, routeKinds...)},
+			},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "changed", Expression: "!(" + unchanged + ")"}},
+		},
+	}
+}
+
+func binding(name string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	return &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: admission("ValidatingAdmissionPolicyBinding"), ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": accessName}},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny, admissionv1.Audit},
+		},
+	}
+}
+
+func admission(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
+}
