@@ -22,7 +22,7 @@ func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.A
 		switch {
 		case slices.Contains(maybe, own) && !slices.Contains(v.Host.Addresses, own):
 			out.Holds = append(out.Holds, own)
-		case ownInCluster(a, v.Settings.MachineNetworks, v.Host.Interface):
+		case ownInCluster(a, v):
 			out.Addresses = append(out.Addresses, a.Prefix)
 		}
 	}
@@ -38,16 +38,16 @@ func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.A
 }
 
 // ownInCluster leaves out what is a host's own affair, such as the bridge of
-// its pods.
-func ownInCluster(a state.HostAddress, machine []netip.Prefix, iface string) bool {
+// its pods. A site that names no machine networks has those of its VIPs.
+func ownInCluster(a state.HostAddress, v state.NetworkView) bool {
 	addr := a.Prefix.Addr()
 	if !a.Usable || addr.IsLoopback() || addr.IsLinkLocalUnicast() {
 		return false
 	}
-	if len(machine) == 0 {
-		return a.Interface == iface
+	if len(v.Settings.MachineNetworks) == 0 {
+		return a.Interface == v.Host.Interface || slices.ContainsFunc(v.Settings.VIPs(), a.Prefix.Contains)
 	}
-	return inAny(addr, machine)
+	return inAny(addr, v.Settings.MachineNetworks)
 }
 
 func among(list, other []netip.Addr) []netip.Addr {

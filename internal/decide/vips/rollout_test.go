@@ -2,6 +2,7 @@ package vips_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -325,6 +326,12 @@ func TestAHostReportsWhatItHas(t *testing.T) {
 	}
 	if again := state.ParseAnnotation[state.VIPReport](got); state.FormatAnnotation(again.Value) != got {
 		t.Errorf("it is read as %+v", again)
+	}
+	// Without machine networks it is told what is in the network of a VIP.
+	view.Settings.MachineNetworks, view.Host.Interface = nil, "eth1"
+	view.Addresses = append(view.Addresses, own("eth1", "10.97.0.11/24"), own("eth2", "10.96.0.11/24"))
+	if got := fmt.Sprint(vips.ReportOf(view, before, nil, "").Addresses); got != "[10.97.0.11/24 10.98.0.11/24 fd98::11/64]" {
+		t.Errorf("without machine networks it tells %s", got)
 	}
 }
 
