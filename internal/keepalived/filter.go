@@ -1,12 +1,15 @@
 package keepalived
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -18,10 +21,14 @@ const filterTable = "holdfast_vrrp"
 const vrrpProtocol = 112
 
 // Filter says who may send VRRP to this host's own addresses. Adverts carry no
-// proof of who sent them; what comes to us from a stranger is dropped. What
+// proof of who sent them; what comes to us from a stranger is dropped, and what
+// comes in a peer's name from a hardware address that is not the peer's. What
 // other programs on this host do with multicast is theirs.
 type Filter struct {
 	Own, Peers []netip.Addr
+	// Senders are the hardware addresses of peers; of one that is not in it
+	// adverts are let in from any.
+	Senders map[netip.Addr][]string
 }
 
 // side is one family of the filter: where its addresses are in a packet.
@@ -75,10 +82,19 @@ func (f Filter) Apply() (changed bool, err error) {
 func (f Filter) add(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, s side) error {
 	own := &nftables.Set{Table: table, Name: "own" + s.suffix, KeyType: s.key}
 	peers := &nftables.Set{Table: table, Name: "peers" + s.suffix, KeyType: s.key}
-	if err := errors.Join(conn.AddSet(own, elements(f.Own, s)), conn.AddSet(peers, elements(f.Peers, s))); err != nil {
+	bound := &nftables.Set{Table: table, Name: "bound" + s.suffix, KeyType: s.key}
+	pair, err := nftables.ConcatSetType(s.key, nftables.TypeEtherAddr)
+	if err != nil {
 		return err
 	}
-	for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s)} {
+	pairs := &nftables.Set{Table: table, Name: "pairs" + s.suffix, KeyType: pair}
+	if err := errors.Join(
+		conn.AddSet(own, elements(f.Own, s)), conn.AddSet(peers, elements(f.Peers, s)),
+		conn.AddSet(bound, elements(f.bound(), s)), conn.AddSet(pairs, asElements(f.pairs(s))),
+	); err != nil {
+		return err
+	}
+	for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s), fromAnotherNIC(s, bound, pairs)} {
 		exprs := append(advertTo(s, own), stranger...)
 		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})})
 	}
@@ -86,7 +102,7 @@ func (f Filter) add(conn *nftables.Conn, table *nftables.Table, chain *nftables.
 }
 
 // rulesPerSide is how many rules there are for each family.
-const rulesPerSide = 2
+const rulesPerSide = 3
 
 // advertTo matches what is VRRP and for one of this host's own addresses.
 func advertTo(s side, own *nftables.Set) []expr.Any {
@@ -117,6 +133,77 @@ func fromAfar(s side) []expr.Any {
 	}
 }
 
+// fromAnotherNIC matches what comes in a peer's name from a hardware address that
+// it does not have. On a NIC that is not Ethernet nothing is compared.
+func fromAnotherNIC(s side, bound, pairs *nftables.Set) []expr.Any {
+	// The second part of a pair lies behind the first, in registers of 4 bytes.
+	second := firstRegister + s.length/4
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.source, Len: s.length},
+		&expr.Lookup{SourceRegister: 1, SetName: bound.Name, SetID: bound.ID},
+		&expr.Meta{Key: expr.MetaKeyIIFTYPE, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER)},
+		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseNetworkHeader, Offset: s.source, Len: s.length},
+		&expr.Payload{DestRegister: second, Base: expr.PayloadBaseLLHeader, Offset: etherSource, Len: etherLength},
+		&expr.Lookup{SourceRegister: firstRegister, SetName: pairs.Name, SetID: pairs.ID, Invert: true},
+	}
+}
+
+// firstRegister is the first of nftables' registers of 4 bytes (NFT_REG32_00),
+// and the others where a frame says who sent it.
+const (
+	firstRegister = 8
+	etherSource   = 6
+	etherLength   = 6
+)
+
+// pairs are a family's peers with each of their hardware addresses, as nftables
+// has them: each part filled up to 4 bytes. What is no hardware address is left
+// out.
+func (f Filter) pairs(s side) [][]byte {
+	var out [][]byte
+	for a, list := range f.Senders {
+		if !s.keep(a) {
+			continue
+		}
+		for _, mac := range ethernet(list) {
+			out = append(out, slices.Concat(a.AsSlice(), mac, []byte{0, 0}))
+		}
+	}
+	slices.SortFunc(out, bytes.Compare)
+	return slices.CompactFunc(out, bytes.Equal)
+}
+
+// bound are the peers of which a hardware address is known.
+func (f Filter) bound() []netip.Addr {
+	var out []netip.Addr
+	for a, list := range f.Senders {
+		if len(ethernet(list)) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// ethernet are the hardware addresses of a list, without what is none.
+func ethernet(list []string) []net.HardwareAddr {
+	var out []net.HardwareAddr
+	for _, text := range list {
+		if mac, err := net.ParseMAC(text); err == nil && len(mac) == etherLength {
+			out = append(out, mac)
+		}
+	}
+	return out
+}
+
+func asElements(keys [][]byte) []nftables.SetElement {
+	var out []nftables.SetElement
+	for _, k := range keys {
+		out = append(out, nftables.SetElement{Key: k})
+	}
+	return out
+}
+
 // of are the addresses of a family, each once.
 func of(list []netip.Addr, s side) []netip.Addr {
 	var out []netip.Addr
@@ -130,9 +217,13 @@ func of(list []netip.Addr, s side) []netip.Addr {
 }
 
 func elements(list []netip.Addr, s side) []nftables.SetElement {
-	var out []nftables.SetElement
-	for _, a := range of(list, s) {
-		out = append(out, nftables.SetElement{Key: a.AsSlice()})
+	return asElements(keys(of(list, s)))
+}
+
+func keys(list []netip.Addr) [][]byte {
+	var out [][]byte
+	for _, a := range list {
+		out = append(out, a.AsSlice())
 	}
 	return out
 }
@@ -146,14 +237,18 @@ func (f Filter) applied(conn *nftables.Conn) bool {
 		return false
 	}
 	for _, s := range sides {
-		if !has(conn, table, "own"+s.suffix, of(f.Own, s)) || !has(conn, table, "peers"+s.suffix, of(f.Peers, s)) {
-			return false
+		for name, want := range map[string][][]byte{
+			"own": keys(of(f.Own, s)), "peers": keys(of(f.Peers, s)), "bound": keys(of(f.bound(), s)), "pairs": f.pairs(s),
+		} {
+			if !has(conn, table, name+s.suffix, want) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-func has(conn *nftables.Conn, table *nftables.Table, name string, want []netip.Addr) bool {
+func has(conn *nftables.Conn, table *nftables.Table, name string, want [][]byte) bool {
 	set, err := conn.GetSetByName(table, name)
 	if err != nil {
 		return false
@@ -163,7 +258,7 @@ func has(conn *nftables.Conn, table *nftables.Table, name string, want []netip.A
 		return false
 	}
 	for _, e := range list {
-		if a, ok := netip.AddrFromSlice(e.Key); !ok || !slices.Contains(want, a) {
+		if !slices.ContainsFunc(want, func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
 			return false
 		}
 	}

@@ -17,6 +17,7 @@ func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.A
 		Router: v.Router.Known && v.Router.Value.Ready,
 	}
 	maybe := slices.Concat(out.VIPs, before.Holds, before.VIPs)
+	hardware := map[netip.Addr][]string{}
 	for _, a := range v.Addresses {
 		own := a.Prefix.Addr()
 		switch {
@@ -24,6 +25,9 @@ func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.A
 			out.Holds = append(out.Holds, own)
 		case ownInCluster(a, v):
 			out.Addresses = append(out.Addresses, a.Prefix)
+			if list := v.Hardware[a.Interface]; len(list) > 0 {
+				hardware[own] = list
+			}
 		}
 	}
 	for _, r := range v.Routes {
@@ -32,6 +36,9 @@ func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.A
 		}
 	}
 	out.Holds, out.Gateways = distinct(out.Holds), distinct(out.Gateways)
+	if len(hardware) > 0 {
+		out.Hardware = hardware
+	}
 	slices.SortFunc(out.Addresses, netip.Prefix.Compare)
 	out.Addresses = slices.Compact(out.Addresses)
 	return out

@@ -309,6 +309,7 @@ func TestAHostReportsWhatItHas(t *testing.T) {
 			own("lo", "::1/128"), own("eth0", "fd98::11/64"), own("eth0", "10.98.0.11/24"), own("eth0", "10.98.0.5/32"),
 			own("eth0", "fd98::7/128"), own("eth0", "fe80::1/64"), own("cni0", "10.128.0.1/24"),
 		},
+		Hardware: map[string][]string{"eth0": {"02:00:00:00:00:0b"}, "cni0": {"02:00:00:00:00:99"}},
 		Routes: []state.HostRoute{
 			{Destination: netip.MustParsePrefix("0.0.0.0/0"), Gateway: addr("10.98.0.1")},
 			{Destination: netip.MustParsePrefix("0.0.0.0/0"), Gateway: addr("10.98.0.1"), Metric: 2},
@@ -320,7 +321,7 @@ func TestAHostReportsWhatItHas(t *testing.T) {
 	before := state.VIPReport{VIPs: addrs("fd98::7")}
 	got := state.FormatAnnotation(vips.ReportOf(view, before, addrs("10.98.0.11", "10.98.0.5"), ""))
 	want := `{"vips":["10.98.0.5","fd98::5","10.98.0.6","fd98::6"],"holds":["10.98.0.5","fd98::7"],"certificate":["10.98.0.5"],` +
-		`"addresses":["10.98.0.11/24","fd98::11/64"],"gateways":["10.98.0.1"],"router":true}`
+		`"addresses":["10.98.0.11/24","fd98::11/64"],"hardware":{"10.98.0.11":["02:00:00:00:00:0b"],"fd98::11":["02:00:00:00:00:0b"]},"gateways":["10.98.0.1"],"router":true}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

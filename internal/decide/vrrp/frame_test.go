@@ -87,7 +87,7 @@ func TestHardCase17_WhoAnswersForAVIPAndIsNoPeerIsAStranger(t *testing.T) {
 		{"hard case 18: another cluster has the same router id", []vrrp.Frame{{Advert: true, Source: addr("10.98.0.99"), RouterID: 231}}, []state.VIPClaim{{By: "10.98.0.99", RouterID: 231}}},
 		{"another router id", []vrrp.Frame{{Advert: true, Source: addr("10.98.0.99"), RouterID: 230}}, nil},
 	} {
-		got := vrrp.Claims(vrrp.Heard{Own: []string{"02:00:00:00:00:0b"}, Frames: c.frames}, []vrrp.Instance{i})
+		got := vrrp.Claims(vrrp.Heard{Own: []string{"02:00:00:00:00:0b"}, Frames: c.frames}, state.NetworkView{}, []vrrp.Instance{i})
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateComparable(i.VIP)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}

@@ -113,11 +113,11 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 		if fresh {
 			window = firstLook
 		}
-		claims := p.look(ctx, instances, window)
-		update(func(v *state.NetworkView) { v.Claims = claims })
-		p.looked(instances, claims)
+		claims, forged := p.look(ctx, instances, window)
+		update(func(v *state.NetworkView) { v.Claims, v.Forged = claims, forged })
+		p.looked(instances, claims, forged)
 		pause := lookEvery
-		if len(claims) > 0 {
+		if len(claims)+len(forged) > 0 {
 			pause = lookAgain
 		}
 		wait(ctx, p.wakeLook, pause)
@@ -126,13 +126,13 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 }
 
 // look listens on every interface that the instances use.
-func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) []state.VIPClaim {
+func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) ([]state.VIPClaim, []state.ForgedAdvert) {
 	ctx, cancel := context.WithTimeout(ctx, window+lookPatience)
 	defer cancel()
 	ask := map[string][]netip.Addr{}
 	for _, i := range instances {
 		ask[i.Device] = append(ask[i.Device], i.VIP)
-		ask[i.Interface] = append(ask[i.Interface], nil...)
+		ask[i.Interface] = append(ask[i.Interface], nil...) // adverts come there
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -150,7 +150,10 @@ func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time
 		})
 	}
 	all.Wait()
-	return vrrp.Claims(heard, instances)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	heard.Neighbours = p.neighbours
+	return vrrp.Claims(heard, p.view, instances), vrrp.Forged(heard, p.view, instances)
 }
 
 // asking are the instances to look after; fresh is whether one of them has a
@@ -176,7 +179,7 @@ func (p *Piece) unasked(i vrrp.Instance) bool {
 }
 
 // looked lets the VIPs be taken that nobody else has, and says who has one.
-func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim) {
+func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim, forged []state.ForgedAdvert) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range instances {
@@ -187,6 +190,11 @@ func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim) {
 			p.Logf("keepalived: %s", vrrp.Explain(c))
 		}
 	}
-	p.claims, p.view.Claims = claims, claims
+	for _, f := range forged {
+		if !slices.Contains(p.forged, f) {
+			p.Logf("keepalived: %s", vrrp.ExplainForged(f))
+		}
+	}
+	p.claims, p.forged, p.view.Claims = claims, forged, claims
 	p.retell()
 }
