@@ -115,24 +115,31 @@ func TestOnlyControlPlanesThatAreNotLiveAreAsked(t *testing.T) {
 
 // What is said for a dead holder is read as a farewell, and its checksum fits:
 // the sum over all of it, addresses included, is all ones.
-func TestAFarewellIsAnAdvertOfPriorityZero(t *testing.T) {
+func TestAFarewellIsAnAdvertOfPriorityZeroAndAGreetingOneOfTheLowest(t *testing.T) {
 	for _, i := range []vrrp.Instance{
 		{VIP: addr("10.98.0.5"), Source: addr("10.98.0.12"), Peers: addrs("10.98.0.11"), RouterID: 231},
 		{VIP: addr("fd98::5"), Source: addr("fd98::12"), Peers: addrs("fd98::11"), RouterID: 231},
 	} {
-		b := i.Farewell(0, 20)
-		pseudo := append(append(i.Source.AsSlice(), i.Peers[0].AsSlice()...), 0, 112, 0, byte(len(b)))
-		sum := 0
-		for _, part := range [][]byte{pseudo, b} {
-			for n := 0; n < len(part); n += 2 {
-				sum += int(part[n])<<8 | int(part[n+1])
-			}
+		said := [][]byte{i.Farewell(0, 20), i.Greeting(0, 20)}
+		for priority, b := range said {
+			checkAdvert(t, i, b, byte(priority))
 		}
-		for sum > 0xffff {
-			sum = sum>>16 + sum&0xffff
+	}
+}
+
+func checkAdvert(t *testing.T, i vrrp.Instance, b []byte, priority byte) {
+	t.Helper()
+	pseudo := append(append(i.Source.AsSlice(), i.Peers[0].AsSlice()...), 0, 112, 0, byte(len(b)))
+	sum := 0
+	for _, part := range [][]byte{pseudo, b} {
+		for n := 0; n < len(part); n += 2 {
+			sum += int(part[n])<<8 | int(part[n+1])
 		}
-		if sum != 0xffff || b[0] != 0x31 || b[1] != 231 || b[2] != 0 || b[3] != 1 || b[5] != 20 {
-			t.Errorf("%s: sum %x of %x", i.VIP, sum, b)
-		}
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	if sum != 0xffff || b[0] != 0x31 || b[1] != 231 || b[2] != priority || b[3] != 1 || b[5] != 20 {
+		t.Errorf("%s: sum %x of %x", i.VIP, sum, b)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/keepalived"
+	render "github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -112,6 +113,7 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 		window := laterLook
 		if fresh {
 			window = firstLook
+			p.greet(ctx, instances)
 		}
 		claims, forged := p.look(ctx, instances, window)
 		update(func(v *state.NetworkView) { v.Claims, v.Forged = claims, forged })
@@ -123,6 +125,18 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 		wait(ctx, p.wakeLook, pause)
 	}
 	return context.Cause(ctx)
+}
+
+// greet tells the peers that this host is there, before it takes part. Who is
+// off says nothing, which is no trouble: hosts that are off cannot be told.
+func (p *Piece) greet(ctx context.Context, instances []vrrp.Instance) {
+	ctx, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	for _, i := range instances {
+		if err := keepalived.Greet(ctx, i, render.AdvertInterval*100); err != nil && ctx.Err() == nil {
+			p.Logf("keepalived: %v", err)
+		}
+	}
 }
 
 // look listens on every interface that the instances use.
