@@ -111,9 +111,9 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 			continue
 		}
 		window := laterLook
-		if fresh {
+		if len(fresh) > 0 {
 			window = firstLook
-			p.greet(ctx, instances)
+			p.greet(ctx, fresh)
 		}
 		claims, forged := p.look(ctx, instances, window)
 		update(func(v *state.NetworkView) { v.Claims, v.Forged = claims, forged })
@@ -127,8 +127,7 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 	return context.Cause(ctx)
 }
 
-// greet tells the peers that this host is there, before it takes part. Who is
-// off says nothing, which is no trouble: hosts that are off cannot be told.
+// greet tells the peers that this host is there, before it takes part.
 func (p *Piece) greet(ctx context.Context, instances []vrrp.Instance) {
 	ctx, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
@@ -170,13 +169,18 @@ func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time
 	return vrrp.Claims(heard, p.view, instances), vrrp.Forged(heard, p.view, instances)
 }
 
-// asking are the instances to look after; fresh is whether one of them has a
-// VIP that was never asked for.
-func (p *Piece) asking() (instances []vrrp.Instance, fresh bool) {
+// asking are the instances to look after; fresh are those whose VIP was never
+// asked for.
+func (p *Piece) asking() (instances, fresh []vrrp.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	instances = p.verdict.Instances
-	return instances, slices.ContainsFunc(instances, p.unasked)
+	for _, i := range instances {
+		if p.unasked(i) {
+			fresh = append(fresh, i)
+		}
+	}
+	return instances, fresh
 }
 
 // unasked reports whether nobody was asked yet who has a VIP that this host

@@ -189,7 +189,7 @@ func TestANewVIPIsAskedAboutOnce(t *testing.T) {
 		t.Error("it is taken unasked")
 	}
 	instances, fresh := b.asking()
-	if !fresh || len(instances) != 1 {
+	if len(fresh) != 1 || len(instances) != 1 {
 		t.Errorf("%v %v", instances, fresh)
 	}
 	b.looked(instances, nil, nil)
