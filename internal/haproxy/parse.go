@@ -75,7 +75,9 @@ func admin(status string) apilb.Admin {
 
 // health is what a server's state and its last check say. Layer 4 failed means
 // that nobody took the connection, not even the kernel of a host that is busy;
-// the other layers fail on somebody.
+// the other layers fail on somebody. A socket that haproxy could not make, for
+// want of a descriptor or a source port, is its own trouble: to cut everybody then
+// would have all of them come back at once.
 func health(status, check string) apilb.Health {
 	switch {
 	case status == "MAINT":
@@ -86,7 +88,9 @@ func health(status, check string) apilb.Health {
 		return apilb.HealthReady
 	case status == "NOLB", strings.HasPrefix(check, "L7OK"): // the second is on its way up
 		return apilb.HealthUnready
-	case strings.HasPrefix(check, "L4") || check == "SOCKERR" || check == "HANA":
+	case check == "SOCKERR":
+		return apilb.HealthUnasked
+	case strings.HasPrefix(check, "L4") || check == "HANA":
 		return apilb.HealthDead
 	case strings.HasSuffix(check, "TOUT"):
 		return apilb.HealthHung

@@ -91,7 +91,7 @@ func TestARealAnswerIsRead(t *testing.T) {
 
 func TestWhatADownServersLastCheckMeans(t *testing.T) {
 	for check, want := range map[string]apilb.Health{
-		"L4CON": apilb.HealthDead, "L4TOUT": apilb.HealthDead, "HANA": apilb.HealthDead, "SOCKERR": apilb.HealthDead,
+		"L4CON": apilb.HealthDead, "L4TOUT": apilb.HealthDead, "HANA": apilb.HealthDead, "SOCKERR": apilb.HealthUnasked,
 		"L6TOUT": apilb.HealthHung, "L7TOUT": apilb.HealthHung,
 		"L6RSP": apilb.HealthBroken, "L7RSP": apilb.HealthBroken, "L7STS": apilb.HealthBroken,
 		"INI": apilb.HealthUnchecked, "L7OK": apilb.HealthUnready, "L7OKC": apilb.HealthUnready,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"github.com/google/nftables"
@@ -34,7 +35,7 @@ type Filter struct {
 // side is one family of the filter: where its addresses are in a packet.
 type side struct {
 	suffix      string
-	key         nftables.SetDatatype
+	key, pair   nftables.SetDatatype
 	family      byte
 	source, dst uint32
 	// hops is where the number of hops is that a packet may still go.
@@ -44,65 +45,79 @@ type side struct {
 }
 
 var sides = []side{
-	{"4", nftables.TypeIPAddr, unix.NFPROTO_IPV4, 12, 16, 8, 4, netip.Addr.Is4},
-	{"6", nftables.TypeIP6Addr, unix.NFPROTO_IPV6, 8, 24, 7, 16, netip.Addr.Is6},
+	{"4", nftables.TypeIPAddr, paired(nftables.TypeIPAddr), unix.NFPROTO_IPV4, 12, 16, 8, 4, netip.Addr.Is4},
+	{"6", nftables.TypeIP6Addr, paired(nftables.TypeIP6Addr), unix.NFPROTO_IPV6, 8, 24, 7, 16, netip.Addr.Is6},
+}
+
+// wanted is a table as it should be.
+type wanted struct {
+	table *nftables.Table
+	chain *nftables.Chain
+	sets  []wantedSet
+	rules [][]expr.Any
+}
+
+type wantedSet struct {
+	*nftables.Set
+	keys [][]byte
+}
+
+// content is the table for a filter.
+func (f Filter) content() wanted {
+	accept := nftables.ChainPolicyAccept
+	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
+	w := wanted{table: table, chain: &nftables.Chain{
+		Name: "input", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
+		Priority: nftables.ChainPriorityFilter, Policy: &accept,
+	}}
+	add := func(name string, key nftables.SetDatatype, keys [][]byte) *nftables.Set {
+		id := uint32(len(w.sets)) + 1 //nolint:gosec // a handful
+		set := &nftables.Set{Table: table, ID: id, Name: name, KeyType: key}
+		w.sets = append(w.sets, wantedSet{set, keys})
+		return set
+	}
+	for _, s := range sides {
+		own := add("own"+s.suffix, s.key, keys(of(f.Own, s)))
+		peers := add("peers"+s.suffix, s.key, keys(of(f.Peers, s)))
+		bound := add("bound"+s.suffix, s.key, keys(of(f.bound(), s)))
+		pairs := add("pairs"+s.suffix, s.pair, f.pairs(s))
+		for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s), fromAnotherNIC(s, bound, pairs)} {
+			exprs := append(advertTo(s, own), stranger...)
+			w.rules = append(w.rules, append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}))
+		}
+	}
+	return w
 }
 
 // Apply makes the host's table what the filter says, in one transaction, and
-// reports whether it had to.
+// reports whether it had to. It compares all of the table: whoever edits a rule
+// in its place leaves as many as there were.
 func (f Filter) Apply() (changed bool, err error) {
 	conn, err := nftables.New()
 	if err != nil {
 		return false, fmt.Errorf("nftables: %w", err)
 	}
-	if f.applied(conn) {
+	w := f.content()
+	if w.applied(conn) {
 		return false, nil
 	}
-	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
-	conn.AddTable(table) // so that there is one to delete
-	conn.DelTable(table)
-	conn.AddTable(table)
-	accept := nftables.ChainPolicyAccept
-	input := conn.AddChain(&nftables.Chain{
-		Name: "input", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
-		Priority: nftables.ChainPriorityFilter, Policy: &accept,
-	})
-	for _, s := range sides {
-		if err := f.add(conn, table, input, s); err != nil {
+	conn.AddTable(w.table) // so that there is one to delete
+	conn.DelTable(w.table)
+	conn.AddTable(w.table)
+	conn.AddChain(w.chain)
+	for _, s := range w.sets {
+		if err := conn.AddSet(s.Set, elements(s.keys)); err != nil {
 			return false, fmt.Errorf("table %s: %w", filterTable, err)
 		}
+	}
+	for _, exprs := range w.rules {
+		conn.AddRule(&nftables.Rule{Table: w.table, Chain: w.chain, Exprs: exprs})
 	}
 	if err := conn.Flush(); err != nil {
 		return false, fmt.Errorf("write table %s: %w", filterTable, err)
 	}
 	return true, nil
 }
-
-// add adds the sets and the rule of one family.
-func (f Filter) add(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, s side) error {
-	own := &nftables.Set{Table: table, Name: "own" + s.suffix, KeyType: s.key}
-	peers := &nftables.Set{Table: table, Name: "peers" + s.suffix, KeyType: s.key}
-	bound := &nftables.Set{Table: table, Name: "bound" + s.suffix, KeyType: s.key}
-	pair, err := nftables.ConcatSetType(s.key, nftables.TypeEtherAddr)
-	if err != nil {
-		return err
-	}
-	pairs := &nftables.Set{Table: table, Name: "pairs" + s.suffix, KeyType: pair}
-	if err := errors.Join(
-		conn.AddSet(own, elements(f.Own, s)), conn.AddSet(peers, elements(f.Peers, s)),
-		conn.AddSet(bound, elements(f.bound(), s)), conn.AddSet(pairs, asElements(f.pairs(s))),
-	); err != nil {
-		return err
-	}
-	for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s), fromAnotherNIC(s, bound, pairs)} {
-		exprs := append(advertTo(s, own), stranger...)
-		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})})
-	}
-	return nil
-}
-
-// rulesPerSide is how many rules there are for each family.
-const rulesPerSide = 3
 
 // advertTo matches what is VRRP and for one of this host's own addresses.
 func advertTo(s side, own *nftables.Set) []expr.Any {
@@ -136,26 +151,38 @@ func fromAfar(s side) []expr.Any {
 // fromAnotherNIC matches what comes in a peer's name from a hardware address that
 // it does not have. On a NIC that is not Ethernet nothing is compared.
 func fromAnotherNIC(s side, bound, pairs *nftables.Set) []expr.Any {
-	// The second part of a pair lies behind the first, in registers of 4 bytes.
-	second := firstRegister + s.length/4
+	// The second part of a pair lies behind the first. Of an address of IPv4 that
+	// is a register of 4 bytes (NFT_REG32_01), of one of IPv6 the next whole one,
+	// by the numbers that the kernel gives back.
+	second := uint32(9)
+	if s.length == 16 {
+		second = 2
+	}
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.source, Len: s.length},
 		&expr.Lookup{SourceRegister: 1, SetName: bound.Name, SetID: bound.ID},
 		&expr.Meta{Key: expr.MetaKeyIIFTYPE, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER)},
-		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseNetworkHeader, Offset: s.source, Len: s.length},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.source, Len: s.length},
 		&expr.Payload{DestRegister: second, Base: expr.PayloadBaseLLHeader, Offset: etherSource, Len: etherLength},
-		&expr.Lookup{SourceRegister: firstRegister, SetName: pairs.Name, SetID: pairs.ID, Invert: true},
+		&expr.Lookup{SourceRegister: 1, SetName: pairs.Name, SetID: pairs.ID, Invert: true},
 	}
 }
 
-// firstRegister is the first of nftables' registers of 4 bytes (NFT_REG32_00),
-// and the others where a frame says who sent it.
+// Where a frame says who sent it.
 const (
-	firstRegister = 8
-	etherSource   = 6
-	etherLength   = 6
+	etherSource = 6
+	etherLength = 6
 )
+
+// paired is the type of an address with a hardware address.
+func paired(address nftables.SetDatatype) nftables.SetDatatype {
+	pair, err := nftables.ConcatSetType(address, nftables.TypeEtherAddr)
+	if err != nil {
+		panic(err) // two are not too many
+	}
+	return pair
+}
 
 // pairs are a family's peers with each of their hardware addresses, as nftables
 // has them: each part filled up to 4 bytes. What is no hardware address is left
@@ -196,14 +223,6 @@ func ethernet(list []string) []net.HardwareAddr {
 	return out
 }
 
-func asElements(keys [][]byte) []nftables.SetElement {
-	var out []nftables.SetElement
-	for _, k := range keys {
-		out = append(out, nftables.SetElement{Key: k})
-	}
-	return out
-}
-
 // of are the addresses of a family, each once.
 func of(list []netip.Addr, s side) []netip.Addr {
 	var out []netip.Addr
@@ -216,10 +235,6 @@ func of(list []netip.Addr, s side) []netip.Addr {
 	return out
 }
 
-func elements(list []netip.Addr, s side) []nftables.SetElement {
-	return asElements(keys(of(list, s)))
-}
-
 func keys(list []netip.Addr) [][]byte {
 	var out [][]byte
 	for _, a := range list {
@@ -228,24 +243,65 @@ func keys(list []netip.Addr) [][]byte {
 	return out
 }
 
-// applied reports whether the host's table is this filter. What cannot be read
-// is not.
-func (f Filter) applied(conn *nftables.Conn) bool {
-	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
-	rules, err := conn.GetRules(table, &nftables.Chain{Name: "input", Table: table})
-	if err != nil || len(rules) != rulesPerSide*len(sides) {
+func elements(list [][]byte) []nftables.SetElement {
+	var out []nftables.SetElement
+	for _, k := range list {
+		out = append(out, nftables.SetElement{Key: k})
+	}
+	return out
+}
+
+// applied reports whether the host's table is this one. What cannot be read is
+// not.
+func (w wanted) applied(conn *nftables.Conn) bool {
+	chains, err := conn.ListChainsOfTableFamily(w.table.Family)
+	if err != nil {
 		return false
 	}
-	for _, s := range sides {
-		for name, want := range map[string][][]byte{
-			"own": keys(of(f.Own, s)), "peers": keys(of(f.Peers, s)), "bound": keys(of(f.bound(), s)), "pairs": f.pairs(s),
-		} {
-			if !has(conn, table, name+s.suffix, want) {
-				return false
-			}
+	chains = slices.DeleteFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name != filterTable })
+	if len(chains) != 1 || !sameChain(chains[0], w.chain) {
+		return false
+	}
+	rules, err := conn.GetRules(w.table, w.chain)
+	if err != nil || !sameRules(rules, w.rules) {
+		return false
+	}
+	for _, s := range w.sets {
+		if !has(conn, w.table, s.Name, s.keys) {
+			return false
 		}
 	}
 	return true
+}
+
+func sameChain(got, want *nftables.Chain) bool {
+	return got.Name == want.Name && got.Type == want.Type && got.Hooknum != nil && got.Priority != nil && got.Policy != nil &&
+		*got.Hooknum == *want.Hooknum && *got.Priority == *want.Priority && *got.Policy == *want.Policy
+}
+
+// sameRules compares what rules say: not what they have counted, nor the numbers
+// of sets, which hold within one transaction.
+func sameRules(got []*nftables.Rule, want [][]expr.Any) bool {
+	return slices.EqualFunc(got, want, func(r *nftables.Rule, exprs []expr.Any) bool {
+		return reflect.DeepEqual(said(r.Exprs), said(exprs))
+	})
+}
+
+func said(exprs []expr.Any) []expr.Any {
+	out := make([]expr.Any, len(exprs))
+	for i, e := range exprs {
+		switch e := e.(type) {
+		case *expr.Counter:
+			out[i] = &expr.Counter{}
+		case *expr.Lookup:
+			named := *e
+			named.SetID = 0
+			out[i] = &named
+		default:
+			out[i] = e
+		}
+	}
+	return out
 }
 
 func has(conn *nftables.Conn, table *nftables.Table, name string, want [][]byte) bool {

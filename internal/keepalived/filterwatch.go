@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast/holdfast/internal/nftwatch"
 )
 
-// WatchFilter calls removed whenever somebody has taken the filter's table or a
-// rule of it away, and where that may have been missed. It returns with the
-// context, or when it cannot go on.
-func WatchFilter(ctx context.Context, removed func()) error {
-	return nftwatch.Table{Name: filterTable, Losses: true}.Follow(ctx, func() {}, removed)
+// WatchFilter calls touched whenever somebody has changed the filter's table, us
+// included, and where that may have been missed. It returns with the context, or
+// when it cannot go on.
+func WatchFilter(ctx context.Context, touched func()) error {
+	return nftwatch.Table{Name: filterTable}.Follow(ctx, func() {}, touched)
 }

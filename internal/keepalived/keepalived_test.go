@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 
 	"github.com/holdfast/holdfast/internal/netnstest"
@@ -73,6 +75,22 @@ func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "10.98.0.13 . 02:00:00:00:00:1d") || !strings.Contains(string(out), "@pairs6") {
 		t.Errorf("%v: %s", err, out)
 	}
+	for what, edit := range map[string]string{
+		"a rule that lets strangers in":             "insert rule inet holdfast_vrrp input accept",
+		"a rule that lets all in, in place of ours": "replace rule inet holdfast_vrrp input handle %s accept",
+		"a chain of somebody's":                     "add chain inet holdfast_vrrp mine",
+		"another policy":                            "chain inet holdfast_vrrp input { policy drop; }",
+		"a stranger among the peers":                "add element inet holdfast_vrrp peers4 { 10.98.0.99 }",
+	} {
+		if strings.Contains(edit, "%s") {
+			edit = fmt.Sprintf(edit, firstRule(t))
+		}
+		if out, err := exec.Command("nft", edit).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", what, err, out)
+		}
+		apply(what, f, true)
+		apply("after "+what, f, false)
+	}
 	if out, err := exec.Command("nft", "flush", "table", "inet", filterTable).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -88,6 +106,72 @@ func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
 	}
 	apply("gone", f, true)
 }
+
+// firstRule is the number that nft gave to the filter's first rule.
+func firstRule(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("nft", "--handle", "list", "chain", "inet", filterTable, "input").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, rest, _ := strings.Cut(string(out), "drop # handle ")
+	handle, _, _ := strings.Cut(rest, "\n")
+	return handle
+}
+
+// as the kernel lists it: with what was counted, and without the numbers that
+// sets had in our transaction. Rules that say something else are not ours, however
+// many there are.
+func TestTheFiltersRulesAreComparedByWhatTheySay(t *testing.T) {
+	w := Filter{Own: addrs("10.98.0.11"), Peers: addrs("10.98.0.12")}.content()
+	listed := func() []*nftables.Rule {
+		var out []*nftables.Rule
+		for _, exprs := range w.rules {
+			r := &nftables.Rule{}
+			for _, e := range said(exprs) {
+				if _, ok := e.(*expr.Counter); ok {
+					e = &expr.Counter{Packets: 7, Bytes: 7 * 40}
+				}
+				r.Exprs = append(r.Exprs, e)
+			}
+			out = append(out, r)
+		}
+		return out
+	}
+	if !sameRules(listed(), w.rules) {
+		t.Error("our own rules are not known")
+	}
+	last := len(w.rules[0]) - 1
+	for what, edit := range map[string]func([]*nftables.Rule) []*nftables.Rule{
+		"one drops no more": func(l []*nftables.Rule) []*nftables.Rule {
+			l[0].Exprs[last] = &expr.Verdict{Kind: expr.VerdictAccept}
+			return l
+		},
+		"one is of another table": func(l []*nftables.Rule) []*nftables.Rule { l[0].Exprs[3] = equal([]byte{6}); return l },
+		"one asks another set": func(l []*nftables.Rule) []*nftables.Rule {
+			l[0].Exprs[5] = &expr.Lookup{SourceRegister: 1, SetName: "mine"}
+			return l
+		},
+		"one says less":      func(l []*nftables.Rule) []*nftables.Rule { l[0].Exprs = l[0].Exprs[1:]; return l },
+		"they change places": func(l []*nftables.Rule) []*nftables.Rule { l[0], l[1] = l[1], l[0]; return l },
+		"one is missing":     func(l []*nftables.Rule) []*nftables.Rule { return l[1:] },
+		"one is too many":    func(l []*nftables.Rule) []*nftables.Rule { return append(l, l[0]) },
+	} {
+		if sameRules(edit(listed()), w.rules) {
+			t.Errorf("%s: it passes for ours", what)
+		}
+	}
+	chain := *w.chain
+	if !sameChain(&chain, w.chain) {
+		t.Error("our own chain is not known")
+	}
+	chain.Priority = nftables.ChainPriorityMangle
+	if sameChain(&chain, w.chain) {
+		t.Error("a chain that comes elsewhere passes for ours")
+	}
+}
+
+func equal(data []byte) *expr.Cmp { return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data} }
 
 func TestARefusalIsAnAnswerAndSilenceIsNot(t *testing.T) {
 	namespace(t, "10.98.0.11/24")

@@ -35,7 +35,7 @@ func FuzzNodesAsTheyComeFromAWatch(f *testing.F) {
 }
 
 func FuzzTheInfrastructure(f *testing.F) {
-	f.Add(`{"metadata":{"annotations":{"holdfast.io/vrrp-router-ids":"77,92"}},"status":{"platformStatus":{"type":"BareMetal","baremetal":{"apiServerInternalIPs":["10.98.0.5"],"ingressIPs":["fe80::1%x"],"machineNetworks":["10.98.0.0/24"]}}}}`)
+	f.Add(`{"metadata":{"annotations":{"holdfast.io/vrrp-router-ids":"77,92","holdfast.io/name-clients":"10.7.0.0/16, fd07::/48"}},"status":{"platformStatus":{"type":"BareMetal","baremetal":{"apiServerInternalIPs":["10.98.0.5"],"ingressIPs":["fe80::1%x"],"machineNetworks":["10.98.0.0/24"]}}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		in, err := readInfrastructure([]byte(text))
 		if err != nil {

@@ -363,6 +363,22 @@ func TestNodesAreFollowedAtARealServer(t *testing.T) {
 	wants(t, told)
 }
 
+func TestNetworksThatMayAskForNamesAreReadWholeOrNotAtAll(t *testing.T) {
+	object := func(clients string) []byte {
+		return fmt.Appendf(nil, `{"metadata":{"annotations":{"holdfast.io/name-clients":%q}},"status":{"platformStatus":{"type":"BareMetal"}}}`, clients)
+	}
+	for text, want := range map[string]string{"": "[]", "10.7.0.0/16": "[10.7.0.0/16]", " 10.7.0.0/16, fd07::/48,": "[10.7.0.0/16 fd07::/48]"} {
+		if got, err := readInfrastructure(object(text)); err != nil || fmt.Sprint(got.NameClients) != want {
+			t.Errorf("%q: %v, %v", text, got.NameClients, err)
+		}
+	}
+	for _, bad := range []string{"10.7.0.0", "10.7.0.0/33", "10.7.0.0/16;fd07::/48", "all"} {
+		if got, err := readInfrastructure(object(bad)); err == nil || !strings.Contains(err.Error(), "holdfast.io/name-clients") {
+			t.Errorf("%q: %v, %v", bad, got.NameClients, err)
+		}
+	}
+}
+
 func TestB13_RouterIDsThatAreAskedForAreSound(t *testing.T) {
 	for text, want := range map[string]state.RouterIDs{"": {}, "77,92": {API: 77, Ingress: 92}, " 1 , 255 ": {API: 1, Ingress: 255}} {
 		if got, err := readRouterIDs(text); err != nil || got != want {

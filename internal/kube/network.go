@@ -84,6 +84,8 @@ type Infrastructure struct {
 	RouterIDs state.RouterIDs
 	// SyncFamilies asks that the VIPs of one kind are always on one host.
 	SyncFamilies bool
+	// NameClients are further networks that may ask the hosts' name servers.
+	NameClients []netip.Prefix
 }
 
 // RouterIDsAnnotation of the Infrastructure object asks for VRRP virtual router
@@ -94,6 +96,10 @@ const RouterIDsAnnotation = state.AnnotationDomain + "vrrp-router-ids"
 // SyncAnnotation of the Infrastructure object is "true" where the IPv4 and the
 // IPv6 address of one kind must always be on the same host.
 const SyncAnnotation = state.AnnotationDomain + "vrrp-sync-families"
+
+// NameClientsAnnotation of the Infrastructure object names networks besides the
+// cluster's own that may ask the hosts' name servers, as CIDRs with commas.
+const NameClientsAnnotation = state.AnnotationDomain + "name-clients"
 
 // FollowInfrastructure calls changed with what the Infrastructure object says,
 // as Follow does; not while there is none.
@@ -155,6 +161,9 @@ func readInfrastructure(object []byte) (Infrastructure, error) {
 	if out.RouterIDs, err = readRouterIDs(in.Metadata.Annotations[RouterIDsAnnotation]); err != nil {
 		return Infrastructure{}, fmt.Errorf("annotation %s: %w", RouterIDsAnnotation, err)
 	}
+	if out.NameClients, err = parseAll(listed(in.Metadata.Annotations[NameClientsAnnotation]), netip.ParsePrefix); err != nil {
+		return Infrastructure{}, fmt.Errorf("annotation %s: %w", NameClientsAnnotation, err)
+	}
 	for _, list := range [][]netip.Addr{out.APIVIPs, out.IngressVIPs} {
 		for i := range list {
 			list[i] = list[i].Unmap().WithZone("")
@@ -174,6 +183,11 @@ func readRouterIDs(text string) (state.RouterIDs, error) {
 		return state.RouterIDs{}, fmt.Errorf("%q is not two different numbers of 1 to 255, \"API,INGRESS\"", text)
 	}
 	return state.RouterIDs{API: uint8(first), Ingress: uint8(second)}, nil
+}
+
+// listed are the words of a text with commas.
+func listed(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func parseAll[T any](texts []string, parse func(string) (T, error)) ([]T, error) {

@@ -17,8 +17,6 @@ type Table struct {
 	Name string
 	// NetNS is a descriptor of its network namespace, 0 for this process's own.
 	NetNS int
-	// Losses is true where only the end of the table or of a rule is told.
-	Losses bool
 }
 
 // buffer is the kernel's buffer for what we have not read yet, in bytes. A
@@ -64,7 +62,7 @@ const headerSize = 4
 // that of a new generation has the table's name as its attribute 1.
 func (t Table) concerns(m netlink.Message) bool {
 	kind := int(m.Header.Type)
-	if kind>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize || !t.wanted(kind&0xff) {
+	if kind>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize || kind&0xff == unix.NFT_MSG_NEWGEN {
 		return false
 	}
 	attributes, err := netlink.NewAttributeDecoder(m.Data[headerSize:])
@@ -77,11 +75,4 @@ func (t Table) concerns(m netlink.Message) bool {
 		}
 	}
 	return false
-}
-
-func (t Table) wanted(kind int) bool {
-	if t.Losses {
-		return kind == unix.NFT_MSG_DELTABLE || kind == unix.NFT_MSG_DELRULE
-	}
-	return kind != unix.NFT_MSG_NEWGEN
 }

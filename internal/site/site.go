@@ -168,11 +168,33 @@ var errDamaged = errors.New("decode site: the file is damaged or of another vers
 
 // MachineNetworks returns the networks of the hosts, in the site's order.
 func (s *Site) MachineNetworks() ([]netip.Prefix, error) {
-	var out []netip.Prefix
+	var list []string
 	for _, entry := range s.Config.Networking.MachineNetwork {
-		prefix, err := netip.ParsePrefix(entry.CIDR)
+		list = append(list, entry.CIDR)
+	}
+	return prefixes("machineNetwork", list)
+}
+
+// PodNetworks returns the networks of the pods, in the site's order.
+func (s *Site) PodNetworks() ([]netip.Prefix, error) {
+	var list []string
+	for _, entry := range s.Config.Networking.ClusterNetwork {
+		list = append(list, entry.CIDR)
+	}
+	return prefixes("clusterNetwork", list)
+}
+
+// ServiceNetworks returns the networks of the Services, in the site's order.
+func (s *Site) ServiceNetworks() ([]netip.Prefix, error) {
+	return prefixes("serviceNetwork", s.Config.Networking.ServiceNetwork)
+}
+
+func prefixes(field string, list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("networking.machineNetwork: %w", err)
+			return nil, fmt.Errorf("networking.%s: %w", field, err)
 		}
 		out = append(out, prefix)
 	}

@@ -16,6 +16,11 @@ type NetworkSettings struct {
 	IngressVIPs []netip.Addr `json:"ingressVIPs,omitempty"`
 	// MachineNetworks are the networks of the hosts.
 	MachineNetworks []netip.Prefix `json:"machineNetworks,omitempty"`
+	// PodNetworks and ServiceNetworks are the site's for the life of the cluster.
+	PodNetworks     []netip.Prefix `json:"podNetworks,omitempty"`
+	ServiceNetworks []netip.Prefix `json:"serviceNetworks,omitempty"`
+	// NameClients are further networks that may ask the hosts' name servers.
+	NameClients []netip.Prefix `json:"nameClients,omitempty"`
 	// ControlPlanes is the number of control planes that the site is made of.
 	ControlPlanes int `json:"controlPlanes"`
 	// Fencing is true on two control planes that switch each other off.
@@ -116,7 +121,7 @@ type NetworkView struct {
 	// in it, and only while the balancer finds one of them not live.
 	Reachable Fact[map[string]bool] `json:"reachable"`
 	// Claims are what was last heard about this cluster's VIPs that should not
-	// be: who else holds one, or uses its virtual router id.
+	// be: who else holds one, or sends adverts about one.
 	Claims []VIPClaim `json:"claims,omitempty"`
 	// Forged are the adverts that were last heard and that no host of this
 	// cluster sends.
@@ -135,13 +140,14 @@ func (v NetworkView) Self() (Node, bool) {
 	return Node{}, false
 }
 
-// VIPClaim is a claim to a virtual IP, or to its router id, that should not be.
+// VIPClaim is a claim to a virtual IP that should not be.
 type VIPClaim struct {
-	// VIP is invalid where only the router id is used by somebody else.
+	// VIP is invalid where somebody else only sends adverts about it.
 	VIP netip.Addr `json:"vip,omitzero"`
 	// By is the claimant's address, network or hardware.
 	By string `json:"by"`
-	// RouterID is set where adverts with that id came from no peer.
+	// RouterID is set where adverts with that id, about a virtual IP of this
+	// cluster, came from no peer.
 	RouterID uint8 `json:"routerID,omitempty"`
 	// Host is the node whose hardware address it is, empty for a stranger: it
 	// answers for the VIP and sends no adverts, so nothing on it keeps the VIP.

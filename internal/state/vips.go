@@ -9,6 +9,10 @@ import (
 // AnnotationDomain begins the names of Holdfast's own annotations.
 const AnnotationDomain = "holdfast.io/"
 
+// LabelHostNames is on pods of the cluster's DNS that read the names of the
+// cluster from their host: those of older installations do not.
+const LabelHostNames = AnnotationDomain + "host-names"
+
 // Annotations of a node about virtual IPs. The host itself writes its report
 // and its answers; whoever wants an address looked for writes a request.
 const (

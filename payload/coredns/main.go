@@ -7,6 +7,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
 
+	_ "github.com/coredns/coredns/plugin/acl"
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/bufsize"
 	_ "github.com/coredns/coredns/plugin/cache"
@@ -33,7 +34,7 @@ import (
 // cache so that cached answers rotate too, and what answers comes last. Our
 // own plugins stand before cache: what they say may change within a second.
 var order = []string{
-	"reload", "bufsize", "bind", "ready", "health", "prometheus", "errors", "log",
+	"reload", "bufsize", "bind", "ready", "health", "prometheus", "errors", "log", "acl",
 	"loadbalance", "rewrite", "cluster", "mdns", "cache", "template", "hosts", "kubernetes",
 	"loop", "forward",
 }

@@ -28,6 +28,9 @@ func TestOurPluginsStandBeforeWhatRemembersAndWhatForwards(t *testing.T) {
 	if at("cluster") > at("mdns") {
 		t.Error("what a neighbour says would stand above what the cluster knows")
 	}
+	if at("acl") < 0 || at("acl") > at("loadbalance") {
+		t.Error("somebody who may not ask is answered")
+	}
 	if at("errors") > at("cluster") || at("bufsize") > at("forward") {
 		t.Error("what watches comes after what answers")
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	labnet "github.com/holdfast/holdfast/internal/lab"
 )
 
 // pods are pods as far as these tests look at them.
@@ -67,6 +69,9 @@ func (c cluster) namesOutliveAHost(s shape) {
 	}
 	var askers pods
 	c.getJSON(&askers, "get", "pods", "--selector=app=asker")
+	if s.vips {
+		c.podsKnowTheCluster(askers.Items)
+	}
 	hosts := askers.Items
 	slices.SortFunc(hosts, func(a, b pod) int { return cmp.Compare(a.Spec.NodeName, b.Spec.NodeName) })
 	lost := hosts[len(hosts)-1].Spec.NodeName // worker-... comes after cp-...
@@ -97,6 +102,32 @@ func (c cluster) namesOutliveAHost(s shape) {
 		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
 		return err
 	})
+}
+
+// podsKnowTheCluster has the pod of each host ask for names that the site's name
+// server denies, so often that one question that goes there is seen.
+func (c cluster) podsKnowTheCluster(askers []pod) {
+	c.Helper()
+	const times = 50
+	for _, p := range askers {
+		for _, name := range []string{"api-int", p.Spec.NodeName} {
+			script := fmt.Sprintf(`n=0; while [ $n -lt %d ]; do n=$((n+1)); curl --silent --output /dev/null --max-time 2 --write-out '%%{time_namelookup}\n' http://%s.%s.%s.:1/; done`,
+				times, name, c.name, labnet.BaseDomain)
+			out, err := c.kubectl("exec", p.Metadata.Name, "--", "/bin/dash", "-c", script+"; true")
+			if err != nil {
+				c.Fatal(err)
+			}
+			known := 0
+			for took := range strings.FieldsSeq(out) {
+				if strings.Trim(took, "0.") != "" {
+					known++
+				}
+			}
+			if known != times {
+				c.Errorf("the pod on %s knew %s %d times of %d", p.Spec.NodeName, name, known, times)
+			}
+		}
+	}
 }
 
 // answers counts the questions in a log with times, and says the longest time

@@ -14,6 +14,9 @@ type Health string
 const (
 	// HealthUnchecked: the server was never looked at, which lasts a second.
 	HealthUnchecked Health = "unchecked"
+	// HealthUnasked: the load balancer gives it no new connections, since it
+	// cannot open one itself. That says nothing of the server.
+	HealthUnasked Health = "unasked"
 	// HealthReady: it takes requests.
 	HealthReady Health = "ready"
 	// HealthUnready: it answers, and says that it is not ready or says so too
@@ -123,7 +126,7 @@ func (s Server) stranded() bool {
 		return s.Sessions > 0
 	case HealthHung:
 		return s.Sessions > 0 && s.Since >= HangTime
-	case HealthUnchecked, HealthReady, HealthUnready:
+	case HealthUnchecked, HealthUnasked, HealthReady, HealthUnready:
 	}
 	return false
 }
@@ -144,12 +147,13 @@ func farewell(s Server) Verb {
 
 // View is what servers mean for the rest of the host. A server that was not
 // looked at yet is what it was before: a load balancer that has just been
-// started or reloaded has not lost anything.
+// started or reloaded has not lost anything. One that cannot be asked from here is
+// none to lead anybody to.
 func View(servers []Server, before state.Fact[state.Balancer]) state.Balancer {
 	out := state.Balancer{Backends: map[string]bool{}, Reached: map[string]bool{}}
 	for _, s := range servers {
 		node := NodeOf(s.Name)
-		ready, reached := s.Health == HealthReady, s.Health != HealthDead
+		ready, reached := s.Health == HealthReady, s.Health != HealthDead && s.Health != HealthUnasked
 		if s.Health == HealthUnchecked {
 			ready, reached = before.Value.Backends[node], before.Value.Reached[node]
 		}

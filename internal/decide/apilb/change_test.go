@@ -68,6 +68,7 @@ func TestB46_ConnectionsThatLeadNowhereAreCutAndThoseOfAStarvedServerLater(t *te
 		{"it hangs on", Server{Health: HealthHung, Sessions: 1, Since: HangTime}, true},
 		{"it says that it is not ready", Server{Health: HealthUnready, Sessions: 1, Since: time.Hour}, false},
 		{"it works", Server{Health: HealthReady, Sessions: 1, Since: time.Hour}, false},
+		{"haproxy has no socket left to ask it with", Server{Health: HealthUnasked, Sessions: 1, Since: time.Hour}, false},
 		{"it was not looked at yet", Server{Health: HealthUnchecked, Sessions: 1, Since: time.Hour}, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestB46_ConnectionsThatLeadNowhereAreCutAndThoseOfAStarvedServerLater(t *te
 
 func TestANodeTakesRequestsIfOneOfItsServersDoes(t *testing.T) {
 	before := state.Known(state.Balancer{
-		Backends: map[string]bool{"cp-4": true}, Reached: map[string]bool{"cp-4": true},
+		Backends: map[string]bool{"cp-4": true, "cp-6": true}, Reached: map[string]bool{"cp-4": true, "cp-6": true},
 	})
 	got := View([]Server{
 		{Name: "cp-1:10.98.0.11", Health: HealthDead},
@@ -98,10 +99,12 @@ func TestANodeTakesRequestsIfOneOfItsServersDoes(t *testing.T) {
 		{Name: "cp-3:10.98.0.13", Health: HealthReady, Admin: AdminDrain},
 		{Name: "cp-4:10.98.0.14", Health: HealthUnchecked, Admin: AdminReady},
 		{Name: "cp-5:10.98.0.15", Health: HealthUnchecked, Admin: AdminReady},
+		{Name: "cp-6:10.98.0.16", Health: HealthUnasked, Admin: AdminReady},
+		{Name: "cp-7:10.98.0.17", Health: HealthUnasked, Admin: AdminReady},
 	}, before)
 	want := state.Balancer{
-		Backends: map[string]bool{"cp-1": true, "cp-2": false, "cp-3": false, "cp-4": true, "cp-5": false},
-		Reached:  map[string]bool{"cp-1": true, "cp-2": true, "cp-3": true, "cp-4": true, "cp-5": false},
+		Backends: map[string]bool{"cp-1": true, "cp-2": false, "cp-3": false, "cp-4": true, "cp-5": false, "cp-6": false, "cp-7": false},
+		Reached:  map[string]bool{"cp-1": true, "cp-2": true, "cp-3": true, "cp-4": true, "cp-5": false, "cp-6": false, "cp-7": false},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

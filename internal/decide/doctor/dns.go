@@ -3,6 +3,8 @@ package doctor
 import (
 	"slices"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // dnsChecks are about the DNS of the cluster's Services, which every pod asks.
@@ -40,6 +42,9 @@ func judgeClusterDNS(s *sheet) {
 		return
 	}
 	s.spreadOfDNS(servers, nodes)
+	if slices.ContainsFunc(servers, func(p Pod) bool { _, reads := p.Labels[state.LabelHostNames]; return !reads }) {
+		s.say(Warning, "", "its pods do not have the names of the hosts, api-int and *.apps from their own host: while the name server there is away they ask the site's, which may deny them")
+	}
 	services, ok := known(s, "the Service of cluster DNS", s.Cluster.DNS)
 	for _, service := range services {
 		if !service.SameNode {

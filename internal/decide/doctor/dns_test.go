@@ -24,6 +24,10 @@ func TestAClusterDNSThatALostHostTakesFromOthersIsTold(t *testing.T) {
 		}, Warning, "no name server of the cluster runs on worker-1"},
 		{"one is not ready", "cluster-dns", pods(nameServer("cp-1"), but(nameServer("cp-2"), func(p *Pod) { p.Unready = true })), Warning, "the name server on cp-2 is not ready"},
 		{"a new one replaces an old one", "cluster-dns", pods(nameServer("cp-1"), nameServer("cp-2"), but(nameServer("cp-2"), func(p *Pod) { p.Unready = true })), OK, ""},
+		{
+			"an older installation", "cluster-dns", pods(nameServer("cp-1"), but(nameServer("cp-2"), func(p *Pod) { p.Labels = map[string]string{"k8s-app": "kube-dns"} })),
+			Warning, "while the name server there is away they ask the site's",
+		},
 		{"none at all", "cluster-dns", pods(), Warning, "nobody answers for the names of Services, or somebody whom this check does not know"},
 		{"the Service asks everybody", "cluster-dns", func(f *Facts) { f.Cluster.DNS.Value[0].SameNode = false }, Warning, "it sends questions to all hosts"},
 		{"there is no Service", "cluster-dns", func(f *Facts) { f.Cluster.DNS.Value = nil }, Warning, "no Service of kube-system has the label k8s-app=kube-dns"},

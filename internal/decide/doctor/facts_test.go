@@ -89,7 +89,7 @@ func wellTwo() Facts {
 func nameServer(node string) Pod {
 	return Pod{
 		Namespace: "kube-system", Name: "coredns-" + node, Node: node, Fixed: true,
-		Labels: map[string]string{"k8s-app": "kube-dns"}, Requests: Amount{CPU: 100, Memory: 70 << 20, Pods: 1},
+		Labels: map[string]string{"k8s-app": "kube-dns", "holdfast.io/host-names": ""}, Requests: Amount{CPU: 100, Memory: 70 << 20, Pods: 1},
 	}
 }
 

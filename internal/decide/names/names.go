@@ -61,12 +61,15 @@ func withSelf(view state.NetworkView) []state.Node {
 	if view.Host.NodeName == "" || len(view.Host.Addresses) == 0 {
 		return nodes
 	}
-	own := state.Node{Name: view.Host.NodeName, Addresses: view.Host.Addresses}
 	for i, n := range nodes {
-		if n.Name == own.Name {
-			nodes[i] = own
+		if n.Name == view.Host.NodeName {
+			nodes[i].Addresses = view.Host.Addresses
 			return nodes
 		}
+	}
+	own := state.Node{Name: view.Host.NodeName, Addresses: view.Host.Addresses}
+	if view.Role.ControlPlane() {
+		own.Labels = map[string]string{state.LabelControlPlane: ""}
 	}
 	return append(nodes, own)
 }
@@ -89,15 +92,17 @@ func (b *builder) virtual(label string, vips []netip.Addr) {
 	}
 }
 
-// nodes adds the names of all nodes. A name that two nodes claim belongs to
-// neither: it would lead to either of them.
+// nodes adds the names of all nodes. A name that two nodes claim is a control
+// plane's before a worker's: a kubelet may say what its node is called, and may
+// not say that it is a control plane. Of two alike it belongs to neither, since it
+// would lead to either of them.
 func (b *builder) nodes(nodes []state.Node) {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, state.CompareNodes)
-	claims := map[string][]string{}
+	claims := map[string]claim{}
 	for _, n := range nodes {
 		for _, name := range namesOf(n.Name, b.zone.Domain) {
-			claims[name] = append(claims[name], n.Name)
+			claims[name] = claims[name].and(n)
 		}
 	}
 	for _, n := range nodes {
@@ -105,7 +110,33 @@ func (b *builder) nodes(nodes []state.Node) {
 	}
 }
 
-func (b *builder) node(n state.Node, claims map[string][]string) {
+// claim is who says that a name is its own.
+type claim struct{ nodes, controlPlanes []string }
+
+func (c claim) and(n state.Node) claim {
+	c.nodes = append(c.nodes, n.Name)
+	if n.ControlPlane() {
+		c.controlPlanes = append(c.controlPlanes, n.Name)
+	}
+	return c
+}
+
+// against tells why a name is not that of one who claims it, empty if it is.
+func (c claim) against(node string) string {
+	first := c.controlPlanes
+	if len(first) == 0 {
+		first = c.nodes
+	}
+	switch {
+	case len(first) > 1:
+		return "is claimed by " + strings.Join(c.nodes, " and ")
+	case first[0] != node:
+		return "belongs to the control plane " + first[0]
+	}
+	return ""
+}
+
+func (b *builder) node(n state.Node, claims map[string]claim) {
 	addrs := addresses(n.Addresses, b.vips)
 	names := namesOf(n.Name, b.zone.Domain)
 	switch {
@@ -119,8 +150,8 @@ func (b *builder) node(n state.Node, claims map[string][]string) {
 	for _, name := range names {
 		if owner, ok := b.taken[name]; ok {
 			b.omit(n, name+" belongs to "+owner)
-		} else if len(claims[name]) > 1 {
-			b.omit(n, name+" is claimed by "+strings.Join(claims[name], " and "))
+		} else if why := claims[name].against(n.Name); why != "" {
+			b.omit(n, name+" "+why)
 		} else {
 			b.zone.Names = append(b.zone.Names, Name{name, addrs})
 		}

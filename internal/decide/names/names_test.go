@@ -225,6 +225,41 @@ func TestANameThatTwoNodesClaimBelongsToNeither(t *testing.T) {
 	}
 }
 
+// whoever has a worker may have its node called as he likes.
+func TestAWorkerTakesNoNameFromAControlPlane(t *testing.T) {
+	lead := func(name string, list ...string) state.Node {
+		n := node(name, list...)
+		n.Labels = map[string]string{state.LabelControlPlane: ""}
+		return n
+	}
+	for _, own := range []string{"", "host-0", "host-0.anything"} {
+		v := demo()
+		v.Host, v.Role = state.HostFacts{}, state.RoleWorker
+		v.Nodes.Value = []state.Node{lead("host-0", "192.0.2.20"), node("host-0.anything", "192.0.2.66"), node("host-0.other", "192.0.2.67")}
+		if own != "" {
+			v.Host = state.HostFacts{NodeName: own, Addresses: addrs(map[string]string{"host-0": "192.0.2.20", "host-0.anything": "192.0.2.66"}[own])}
+		}
+		z := decided(t, v)
+		equal(t, ofNodes(z), "host-0 [192.0.2.20]", "host-0.demo.example.com [192.0.2.20]")
+		if len(z.Omitted) != 4 || z.Omitted[0].Reason != "host-0 belongs to the control plane host-0" {
+			t.Errorf("%v", reasons(z))
+		}
+	}
+	v := demo()
+	v.Host = state.HostFacts{}
+	v.Nodes.Value = []state.Node{lead("a.rack1", "192.0.2.31"), lead("a.rack2", "192.0.2.32"), node("a.rack3", "192.0.2.33")}
+	if z := decided(t, v); len(ofNodes(z)) != 0 || z.Omitted[0].Reason != "a is claimed by a.rack1 and a.rack2 and a.rack3" {
+		t.Errorf("two control planes are called alike: %v, %v", ofNodes(z), reasons(z))
+	}
+}
+
+// before a host that joins as a control plane is a node it is one all the same.
+func TestAHostThatJoinsKeepsItsNameFromAWorker(t *testing.T) {
+	v := demo()
+	v.Nodes.Value = []state.Node{node("host-1.anything", "192.0.2.66")}
+	equal(t, ofNodes(decided(t, v)), "host-1 [192.0.2.21 2001:db8::21]", "host-1.demo.example.com [192.0.2.21 2001:db8::21]")
+}
+
 func TestTheOrderOfTheNodesDoesNotMatter(t *testing.T) {
 	v := demo()
 	first := fmt.Sprint(decided(t, v))

@@ -1,6 +1,7 @@
 package names
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,6 +25,9 @@ type Server struct {
 	Omitted []string
 	Domain  string
 	Cluster string
+	// Clients are the networks that may ask. To anybody else the host would be
+	// an open resolver: a way to attack others, and into the site's names.
+	Clients []netip.Prefix
 }
 
 // Ours reports whether a host needs a name server of its own: where hosts hold
@@ -37,13 +41,14 @@ func DecideServer(view state.NetworkView) (Server, bool) {
 	if len(s.Listen) == 0 {
 		return Server{}, false
 	}
+	s.Clients = clients(view)
 	own := append(slices.Clip(s.Listen), view.Host.Addresses...)
 	own = append(own, view.Settings.VIPs()...)
 	for _, a := range view.Addresses {
 		own = append(own, a.Prefix.Addr())
 	}
 	for _, u := range view.Upstreams {
-		if reason := s.refuse(u, own); reason != "" {
+		if reason := cmp.Or(s.refuse(u, own), returns(u, view)); reason != "" {
 			s.Omitted = append(s.Omitted, fmt.Sprintf("%s: %s", u, reason))
 			continue
 		}
@@ -70,6 +75,41 @@ func (s Server) refuse(u netip.AddrPort, own []netip.Addr) string {
 		return fmt.Sprintf("CoreDNS takes no more than %d", MaxUpstreams)
 	}
 	return ""
+}
+
+// returns tells why a question to a name server may come back to this host, and
+// go round for as long as clients wait: the cluster's own DNS asks the hosts',
+// and one host that asks another may be asked by it.
+func returns(u netip.AddrPort, view state.NetworkView) string {
+	a := u.Addr().Unmap()
+	inside := func(p netip.Prefix) bool { return p.Contains(a) }
+	if slices.ContainsFunc(view.Settings.PodNetworks, inside) || slices.ContainsFunc(view.Settings.ServiceNetworks, inside) {
+		return "it is in the cluster's networks of pods and Services, whose name server asks this one"
+	}
+	for _, n := range view.Nodes.Value {
+		if slices.Contains(n.Addresses, a) && u.Port() == 53 {
+			return "it is the host " + n.Name + " of this cluster, which may ask this one"
+		}
+	}
+	return ""
+}
+
+// clients are those that may ask: this host, by whatever address it has, the
+// hosts, their pods, and whom a person has named.
+func clients(view state.NetworkView) []netip.Prefix {
+	s := view.Settings
+	out := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	for _, a := range view.Host.Addresses {
+		out = append(out, netip.PrefixFrom(a, a.BitLen()))
+	}
+	for _, list := range [][]netip.Prefix{s.MachineNetworks, s.PodNetworks, s.ServiceNetworks, s.NameClients} {
+		for _, p := range list {
+			if p = p.Masked(); p.IsValid() && !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
 }
 
 // present returns those of the host's addresses that are on it and usable: a

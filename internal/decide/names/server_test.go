@@ -69,6 +69,62 @@ func TestHardCase29_H2_MoreThanFifteenNameServersAreCutShort(t *testing.T) {
 	}
 }
 
+// hosts that ask each other, or the pods that ask them, would send a question
+// round until its client gives up.
+func TestAServerAsksNobodyWhoMayAskIt(t *testing.T) {
+	for upstream, reason := range map[string]string{
+		"172.30.0.10:53":    "the cluster's networks of pods and Services",
+		"172.30.0.10:5353":  "the cluster's networks of pods and Services",
+		"10.128.3.9:53":     "the cluster's networks of pods and Services",
+		"[2001:db8::20]:53": "the host host-0 of this cluster",
+		"192.0.2.22:53":     "the host host-2 of this cluster",
+		"192.0.2.22:5300":   "",
+		"172.31.0.10:53":    "",
+	} {
+		v := demo()
+		v.Settings.PodNetworks = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+		v.Settings.ServiceNetworks = []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16")}
+		v.Upstreams = []netip.AddrPort{netip.MustParseAddrPort(upstream)}
+		s := server(t, v)
+		if asked := len(s.Upstreams) == 1; asked != (reason == "") {
+			t.Errorf("%s: asked is %v", upstream, asked)
+		}
+		if !strings.Contains(strings.Join(s.Omitted, ""), reason) {
+			t.Errorf("%s: %v", upstream, s.Omitted)
+		}
+	}
+}
+
+func TestOnlyTheClusterAndWhomAPersonNamesMayAsk(t *testing.T) {
+	v := demo()
+	network := func(list ...string) (out []netip.Prefix) {
+		for _, text := range list {
+			out = append(out, netip.MustParsePrefix(text))
+		}
+		return out
+	}
+	v.Settings.MachineNetworks = network("192.0.2.0/24", "2001:db8::/64")
+	v.Settings.PodNetworks, v.Settings.ServiceNetworks = network("10.128.0.0/14"), network("172.30.0.0/16")
+	const own = "[127.0.0.0/8 ::1/128 192.0.2.21/32 2001:db8::21/128 "
+	for _, c := range []struct {
+		change func(*state.NetworkSettings)
+		want   string
+	}{
+		{func(*state.NetworkSettings) {}, own + "192.0.2.0/24 2001:db8::/64 10.128.0.0/14 172.30.0.0/16]"},
+		{func(s *state.NetworkSettings) { s.NameClients = network("198.51.100.7/24", "192.0.2.0/24") }, own + "192.0.2.0/24 2001:db8::/64 10.128.0.0/14 172.30.0.0/16 198.51.100.0/24]"},
+		{func(s *state.NetworkSettings) {
+			s.MachineNetworks = append(s.MachineNetworks, network("198.51.100.0/24")...)
+		}, own + "192.0.2.0/24 2001:db8::/64 198.51.100.0/24 10.128.0.0/14 172.30.0.0/16]"},
+		{func(s *state.NetworkSettings) { *s = state.NetworkSettings{Domain: "x"} }, own[:len(own)-1] + "]"},
+	} {
+		w := v
+		c.change(&w.Settings)
+		if got := fmt.Sprint(server(t, w).Clients); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
 func TestHardCase29_AServerNeverAsksItself(t *testing.T) {
 	for upstream, reason := range map[string]string{
 		"192.0.2.21:53":          "own address or a VIP",

@@ -20,18 +20,24 @@ type Heard struct {
 	Neighbours map[netip.Addr]string
 }
 
-// Claims are those among the senders that were heard who should not have been:
-// who uses a router id of this cluster and is no peer, and who answers for a VIP
-// though it does not send adverts as a peer does. A VIP that a peer announces is
-// the peer's, with whatever hardware address it answers. One that answers from
-// the hardware address of another host, and that nobody announces, was left
-// behind there, or is answered for by a switch: that keeps nobody from it.
-func Claims(h Heard, v state.NetworkView, instances []Instance) []state.VIPClaim {
-	var out []state.VIPClaim
-	add := func(c state.VIPClaim) {
-		if !slices.Contains(out, c) {
-			out = append(out, c)
+// Claims are the strangers among those that were heard: who sends adverts about a
+// VIP with its router id and is no peer, and who answers for a VIP though it does
+// not send adverts as a peer does. A VIP that a peer announces is the peer's, with
+// whatever hardware address it answers. One that answers from the hardware address
+// of another host, and that nobody announces, was left behind there, or a switch
+// answers for it: that keeps nobody from it.
+//
+// namesakes use a router id of this cluster for addresses of their own, as the
+// gateways of many networks do for good. Nothing comes of it: hosts listen to
+// their peers alone.
+func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes []state.VIPClaim) {
+	add := func(to *[]state.VIPClaim, c state.VIPClaim) {
+		if !slices.Contains(*to, c) {
+			*to = append(*to, c)
 		}
+	}
+	ours := func(a netip.Addr) bool {
+		return slices.ContainsFunc(instances, func(i Instance) bool { return i.VIP == a })
 	}
 	who := knownSenders(v)
 	for _, i := range instances {
@@ -39,16 +45,22 @@ func Claims(h Heard, v state.NetworkView, instances []Instance) []state.VIPClaim
 		for _, f := range h.Frames {
 			switch {
 			case f.Advert && f.RouterID == i.RouterID && f.Source.Is4() == i.VIP.Is4() && !slices.Contains(i.Peers, f.Source) && f.Source != i.Source:
-				add(state.VIPClaim{By: f.Source.String(), RouterID: f.RouterID})
+				of := &namesakes
+				if slices.ContainsFunc(f.Announces, ours) {
+					of = &out
+				}
+				add(of, state.VIPClaim{By: f.Source.String(), RouterID: f.RouterID})
 			case f.Claims == i.VIP && !announced && !slices.Contains(h.Own, f.MAC) && !slices.Contains(friends, f.MAC):
-				add(state.VIPClaim{VIP: i.VIP, By: f.MAC, Host: who.host(f.MAC)})
+				add(&out, state.VIPClaim{VIP: i.VIP, By: f.MAC, Host: who.host(f.MAC)})
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b state.VIPClaim) int {
-		return cmp.Or(a.VIP.Compare(b.VIP), cmp.Compare(a.By, b.By), cmp.Compare(a.RouterID, b.RouterID))
-	})
-	return out
+	for _, list := range [][]state.VIPClaim{out, namesakes} {
+		slices.SortFunc(list, func(a, b state.VIPClaim) int {
+			return cmp.Or(a.VIP.Compare(b.VIP), cmp.Compare(a.By, b.By), cmp.Compare(a.RouterID, b.RouterID))
+		})
+	}
+	return out, namesakes
 }
 
 // friends are the hardware addresses of an instance's peers that nothing is
@@ -98,6 +110,11 @@ func Explain(c state.VIPClaim) string {
 	case c.VIP.IsValid():
 		return fmt.Sprintf("VIP %s is also held by the machine with hardware address %s, which is no host of this cluster: take the address off that machine", c.VIP, c.By)
 	}
-	return fmt.Sprintf("%s, which is no host of this cluster, sends VRRP adverts with our router id %d; they change nothing here, "+
-		"but give one of the clusters another id (annotation %svrrp-router-ids of infrastructures.config.openshift.io/cluster)", c.By, c.RouterID, state.AnnotationDomain)
+	return fmt.Sprintf("%s, which is no host of this cluster, sends VRRP adverts with our router id %d for one of our VIPs; they change nothing here, but whoever sends them is about to take it: "+
+		"give one of the two another VIP, and another id (annotation %svrrp-router-ids of infrastructures.config.openshift.io/cluster)", c.By, c.RouterID, state.AnnotationDomain)
+}
+
+// ExplainNamesake says what a stranger's use of our router id means.
+func ExplainNamesake(c state.VIPClaim) string {
+	return fmt.Sprintf("%s, which is no host of this cluster, sends VRRP adverts with our router id %d for other addresses: nothing comes of it", c.By, c.RouterID)
 }

@@ -15,6 +15,8 @@ type Frame struct {
 	Source   netip.Addr
 	RouterID uint8
 	Priority uint8
+	// Announces are the addresses that an advert is about.
+	Announces []netip.Addr
 	// Claims is the address that the sender says is its own, by ARP or neighbour
 	// discovery, invalid where it says none.
 	Claims netip.Addr
@@ -95,6 +97,11 @@ func parseAdvert(f Frame, b []byte) (Frame, bool) {
 		return Frame{}, false
 	}
 	f.Advert, f.RouterID, f.Priority = true, b[1], b[2]
+	size := f.Source.BitLen() / 8
+	for list := b[8:]; len(f.Announces) < int(b[3]) && len(list) >= size; list = list[size:] {
+		a, _ := netip.AddrFromSlice(list[:size])
+		f.Announces = append(f.Announces, a)
+	}
 	return f, true
 }
 

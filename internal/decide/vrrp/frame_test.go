@@ -40,8 +40,8 @@ func TestFrames(t *testing.T) {
 		frame string
 		want  vrrp.Frame
 	}{
-		"advert over IPv4":        {advert4, vrrp.Frame{MAC: mac, Advert: true, Source: addr("10.98.0.12"), RouterID: 231, Priority: 65}},
-		"advert over IPv6":        {advert6, vrrp.Frame{MAC: mac, Advert: true, Source: addr("fd98::12"), RouterID: 231, Priority: 65}},
+		"advert over IPv4":        {advert4, vrrp.Frame{MAC: mac, Advert: true, Source: addr("10.98.0.12"), RouterID: 231, Priority: 65, Announces: addrs("10.98.0.5")}},
+		"advert over IPv6":        {advert6, vrrp.Frame{MAC: mac, Advert: true, Source: addr("fd98::12"), RouterID: 231, Priority: 65, Announces: addrs("fd98::5")}},
 		"gratuitous ARP":          {garp, vrrp.Frame{MAC: mac, Claims: addr("10.98.0.5")}},
 		"neighbour advertisement": {naFrame, vrrp.Frame{MAC: mac, Source: addr("fd98::5"), Claims: addr("fd98::5")}},
 	} {
@@ -84,13 +84,28 @@ func TestHardCase17_WhoAnswersForAVIPAndIsNoPeerIsAStranger(t *testing.T) {
 		{"a peer that does not announce it answers", []vrrp.Frame{{MAC: "02:00:00:00:00:63", Claims: addr("10.98.0.12")}, answer}, nil},
 		{"this host answers", []vrrp.Frame{{MAC: "02:00:00:00:00:0b", Claims: addr("10.98.0.5")}}, nil},
 		{"another address", []vrrp.Frame{{MAC: "02:00:00:00:00:63", Claims: addr("10.98.0.7")}}, nil},
-		{"hard case 18: another cluster has the same router id", []vrrp.Frame{{Advert: true, Source: addr("10.98.0.99"), RouterID: 231}}, []state.VIPClaim{{By: "10.98.0.99", RouterID: 231}}},
+		{"hard case 18: somebody announces it with our router id", []vrrp.Frame{{Advert: true, Source: addr("10.98.0.99"), RouterID: 231, Announces: addrs("10.98.0.7", "10.98.0.5")}}, []state.VIPClaim{{By: "10.98.0.99", RouterID: 231}}},
+		{"gateways have the same router id", []vrrp.Frame{{Advert: true, Source: addr("10.98.0.99"), RouterID: 231, Announces: addrs("10.98.0.1")}}, nil},
 		{"another router id", []vrrp.Frame{{Advert: true, Source: addr("10.98.0.99"), RouterID: 230}}, nil},
 	} {
-		got := vrrp.Claims(vrrp.Heard{Own: []string{"02:00:00:00:00:0b"}, Frames: c.frames}, state.NetworkView{}, []vrrp.Instance{i})
+		got, _ := vrrp.Claims(vrrp.Heard{Own: []string{"02:00:00:00:00:0b"}, Frames: c.frames}, state.NetworkView{}, []vrrp.Instance{i})
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateComparable(i.VIP)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
+	}
+}
+
+// A pair of gateways with our router id was a claim for as long as it lived, and
+// had the host listen to it all the time.
+func TestHardCase18_GatewaysWithOurRouterIDAreToldOfAndClaimNothing(t *testing.T) {
+	i := vrrp.Instance{Name: "shop_API_0", VIP: addr("10.98.0.5"), Source: addr("10.98.0.11"), Peers: addrs("10.98.0.12"), RouterID: 231}
+	gateway := func(from string) vrrp.Frame {
+		return vrrp.Frame{MAC: "00:00:5e:00:01:e7", Advert: true, Source: addr(from), RouterID: 231, Announces: addrs("10.98.0.1")}
+	}
+	claims, namesakes := vrrp.Claims(vrrp.Heard{Frames: []vrrp.Frame{gateway("10.98.0.3"), gateway("10.98.0.2"), gateway("10.98.0.3")}}, state.NetworkView{}, []vrrp.Instance{i})
+	want := []state.VIPClaim{{By: "10.98.0.2", RouterID: 231}, {By: "10.98.0.3", RouterID: 231}}
+	if diff := cmp.Diff(want, namesakes, cmpopts.EquateComparable(i.VIP)); len(claims) > 0 || diff != "" {
+		t.Errorf("claims %v, namesakes: %s", claims, diff)
 	}
 }
 

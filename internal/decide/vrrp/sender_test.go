@@ -67,7 +67,7 @@ func TestAVIPThatAnotherHostLeftBehindIsTold(t *testing.T) {
 		{"a stranger answers and sends in a peer's name", []vrrp.Frame{answersFor("10.98.0.5", mac(99)), advertFrom("10.98.0.12", mac(99), 65)}, []state.VIPClaim{{VIP: addr("10.98.0.5"), By: mac(99)}}},
 		{"a peer of an older version answers and announces it", []vrrp.Frame{answersFor("10.98.0.5", mac(13)), advertFrom("10.98.0.13", mac(113), 65)}, nil},
 	} {
-		got := vrrp.Claims(heard(nil, c.frames...), told(), apiOnly)
+		got, _ := vrrp.Claims(heard(nil, c.frames...), told(), apiOnly)
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateComparable(addr("::"))); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}

@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
+	"text/template"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/render/document"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -43,9 +46,13 @@ func Manifests(s *site.Site) (state.File, error) {
 	if err != nil {
 		return state.File{}, fmt.Errorf("render cluster DNS: %w", err)
 	}
+	config, err := configMap(s.APIName())
+	if err != nil {
+		return state.File{}, fmt.Errorf("render cluster DNS: %w", err)
+	}
 	var out bytes.Buffer
 	for _, object := range []any{
-		account(), clusterRole(), clusterRoleBinding(), configMap(), service(address), daemonSet(),
+		account(), clusterRole(), clusterRoleBinding(), config, service(address), daemonSet(),
 	} {
 		data, err := document.Marshal(object)
 		if err != nil {
@@ -108,15 +115,26 @@ func clusterRoleBinding() rbacv1.ClusterRoleBinding {
 	}
 }
 
-// corefile is upstream's but for one line: the host's own name server comes
-// first in resolv.conf, and it alone knows api-int and the nodes, so others are
-// asked only while it is away. Upstream would ask any of them.
-const corefile = `.:53 {
+// corefile is upstream's but for what the host's own name server adds.
+//
+//   - The names of the cluster (api, api-int, *.apps, the nodes) are read from the
+//     file from which the host's own server has them. So pods have them whether or
+//     not that one runs, the site's servers answer, or somebody's resolv.conf names
+//     it: the site's would deny them, and that is believed for half a minute.
+//   - All else is asked of the host's own server, which comes first in
+//     resolv.conf; of the site's only while that is away. It is what keeps the
+//     answers of a site whose line is down.
+//   - It has 1.5 s for that, which is more than it takes with the first of the
+//     site's servers silent, and less than the 2 s that are promised to a pod. Then
+//     it is asked whether it lives, by a name that it answers by itself, and passed
+//     over from the first miss on until it does.
+var corefile = template.Must(template.New("Corefile").Parse(`.:53 {
     errors
     health {
         lameduck 5s
     }
     ready
+    cluster {{.Zone}}
     kubernetes cluster.local in-addr.arpa ip6.arpa {
         pods insecure
         fallthrough in-addr.arpa ip6.arpa
@@ -125,6 +143,10 @@ const corefile = `.:53 {
     prometheus :9153
     forward . /etc/resolv.conf {
         policy sequential
+        read_timeout 1500ms
+        max_fails 1
+        health_check 500ms domain {{.Alive}}
+        failover REFUSED
         max_concurrent 1000
     }
     cache 30 {
@@ -135,13 +157,17 @@ const corefile = `.:53 {
     reload
     loadbalance
 }
-`
+`))
 
-func configMap() corev1.ConfigMap {
+func configMap(apiName string) (corev1.ConfigMap, error) {
+	var out strings.Builder
+	if err := corefile.Execute(&out, map[string]string{"Zone": coredns.ZonePath, "Alive": apiName}); err != nil {
+		return corev1.ConfigMap{}, err
+	}
 	return corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta(Name),
-		Data: map[string]string{"Corefile": corefile},
-	}
+		Data: map[string]string{"Corefile": out.String()},
+	}, nil
 }
 
 // service sends a query to the CoreDNS of the host that asks. While that one is

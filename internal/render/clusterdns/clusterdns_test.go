@@ -2,6 +2,9 @@ package clusterdns_test
 
 import (
 	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,7 +13,9 @@ import (
 
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/render/clusterdns"
+	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 func TestManifestsMatchTheApprovedFile(t *testing.T) {
@@ -82,6 +87,29 @@ func TestAChangeOfTheDNSLeavesNoHostWithoutOneAndWaitsForNoLostHost(t *testing.T
 	update := one[appsv1.DaemonSet](t, sitetest.TwoDual, "DaemonSet").Spec.UpdateStrategy.RollingUpdate
 	if update.MaxUnavailable.IntValue() != 0 || update.MaxSurge.String() != "100%" {
 		t.Errorf("maxUnavailable %s, maxSurge %s", update.MaxUnavailable, update.MaxSurge)
+	}
+}
+
+// what pods have of the cluster's own names hangs on nobody's answer: the file is
+// mounted by its folder, since it is replaced.
+func TestTheNamesOfTheClusterComeFromTheHostsOwnFile(t *testing.T) {
+	template := one[appsv1.DaemonSet](t, sitetest.TwoDual, "DaemonSet").Spec.Template
+	folder := ""
+	for _, v := range template.Spec.Volumes {
+		if v.HostPath != nil {
+			folder = v.HostPath.Path
+		}
+	}
+	mounts := template.Spec.Containers[0].VolumeMounts
+	if i := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == folder }); folder != filepath.Dir(coredns.ZonePath) || i < 0 || !mounts[i].ReadOnly {
+		t.Errorf("%q is not mounted for reading: %v", folder, mounts)
+	}
+	conf := one[corev1.ConfigMap](t, sitetest.TwoDual, "ConfigMap").Data["Corefile"]
+	if !strings.Contains(conf, "\n    cluster "+coredns.ZonePath+"\n") || !strings.Contains(conf, " domain api-int.shop.example.test\n") {
+		t.Error(conf)
+	}
+	if _, ok := template.Labels[state.LabelHostNames]; !ok {
+		t.Errorf("doctor does not know it by %v", template.Labels)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/render/coredns"
+	"github.com/holdfast/holdfast/internal/render/volume"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // daemonSet is one CoreDNS on every host, whatever taints it has: whoever keeps
@@ -26,10 +29,16 @@ func daemonSet() appsv1.DaemonSet {
 					MaxSurge: new(intstr.FromString("100%")), MaxUnavailable: new(intstr.FromInt32(0)),
 				},
 			},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels()}, Spec: pod()},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{Label: ServiceName, state.LabelHostNames: ""}}, Spec: pod(),
+			},
 		},
 	}
 }
+
+// hostNames is the volume that holds the names of the cluster as the host's own
+// name server reads them.
+const hostNames = "host-names"
 
 func pod() corev1.PodSpec {
 	return corev1.PodSpec{
@@ -39,12 +48,17 @@ func pod() corev1.PodSpec {
 		// Other names are the host's own name server's.
 		DNSPolicy:  corev1.DNSDefault,
 		Containers: []corev1.Container{server()},
-		Volumes: []corev1.Volume{{Name: "config-volume", VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: Name},
-				Items:                []corev1.KeyToPath{{Key: "Corefile", Path: "Corefile"}},
-			},
-		}}},
+		Volumes: []corev1.Volume{
+			{Name: "config-volume", VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: Name},
+					Items:                []corev1.KeyToPath{{Key: "Corefile", Path: "Corefile"}},
+				},
+			}},
+			// The folder, since its files are replaced. On a site that has the names
+			// of the cluster itself it stays empty.
+			volume.HostPath(hostNames, coredns.ConfigFolder, corev1.HostPathDirectoryOrCreate),
+		},
 	}
 }
 
@@ -72,7 +86,10 @@ func server() corev1.Container {
 				Add: []corev1.Capability{"NET_BIND_SERVICE"}, Drop: []corev1.Capability{"ALL"},
 			},
 		},
-		VolumeMounts: []corev1.VolumeMount{{Name: "config-volume", MountPath: "/etc/coredns", ReadOnly: true}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "config-volume", MountPath: "/etc/coredns", ReadOnly: true},
+			{Name: hostNames, MountPath: coredns.ConfigFolder, ReadOnly: true},
+		},
 	}
 }
 

@@ -24,14 +24,28 @@ func hosts(kind string, n int) []netip.Addr {
 	return []netip.Addr{v4, v6}
 }
 
+// networks are those of a family.
+func networks(kind, v4, v6 string) []netip.Prefix {
+	switch kind {
+	case "v4":
+		return []netip.Prefix{netip.MustParsePrefix(v4)}
+	case "v6":
+		return []netip.Prefix{netip.MustParsePrefix(v6)}
+	}
+	return []netip.Prefix{netip.MustParsePrefix(v4), netip.MustParsePrefix(v6)}
+}
+
 // shapes are how many control planes and workers the goldens have.
 var shapes = map[string][2]int{"one": {1, 0}, "two": {2, 0}, "three": {3, 2}}
 
 // view is what the first host of a shape sees.
 func view(shape, kind string) state.NetworkView {
 	v := state.NetworkView{
-		Settings: state.NetworkSettings{Cluster: "edge", Domain: "edge.example.com"},
-		Role:     state.RoleMaster, Stage: state.StageInstalled,
+		Settings: state.NetworkSettings{
+			Cluster: "edge", Domain: "edge.example.com", MachineNetworks: networks(kind, "192.168.111.0/24", "fd2e:6f44:5dd8::/64"),
+			PodNetworks: networks(kind, "10.128.0.0/14", "fd01::/48"), ServiceNetworks: networks(kind, "172.30.0.0/16", "fd02::/112"),
+		},
+		Role: state.RoleMaster, Stage: state.StageInstalled,
 		Host: state.HostFacts{NodeName: "host-0", Addresses: hosts(kind, 20), Interface: "eth0"},
 	}
 	if shape != "one" {

@@ -58,8 +58,14 @@ func expectNames(s *server, at netip.Addr, has4, has6 bool) {
 		s.want(at, name, dns.TypeA, either(has4, "10.9.0."+last))
 		s.want(at, name, dns.TypeAAAA, either(has6, "fd09::"+last))
 	}
-	for _, name := range []string{"xapi.demo.example.com.", "apiX.demo.example.com.", "fooapps.demo.example.com.", "x.fooapps.demo.example.com.", "apps.demo.example.com.", "nobody.demo.example.com."} {
+	for _, name := range []string{"xapi.demo.example.com.", "apiX.demo.example.com.", "fooapps.demo.example.com.", "x.fooapps.demo.example.com.", "nobody.demo.example.com."} {
 		s.want(at, name, dns.TypeA, "NXDOMAIN")
+	}
+	for _, name := range []string{"apps.demo.example.com.", "demo.example.com."} { // there are names below them
+		s.want(at, name, dns.TypeA, "NOERROR")
+	}
+	for _, name := range []string{"x.apps.demo.example.com.", "api.demo.example.com.", "host-0.demo.example.com."} { // the site denies all
+		s.want(at, name, dns.TypeTXT, "NOERROR")
 	}
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		m, err := s.ask(at, "api.demo.example.com.", qtype)
@@ -226,4 +232,34 @@ func TestAServerFollowsItsHostToAnotherAddress(t *testing.T) {
 		took = append(took, time.Since(start))
 	}
 	report(t, "the server answers at the host's new address", took)
+}
+
+// a host of another network is refused until a person names that network.
+func TestAStrangerIsRefusedUntilItsNetworkIsNamed(t *testing.T) {
+	site := newSite(t)
+	up := site.host("10.9.0.1/24").upstream("10.9.0.1")
+	n := site.host("10.9.0.20/24", "10.66.0.20/24")
+	stranger := site.host("10.66.0.66/24")
+	v := view("host-0", []string{"10.66.0.20"}, up)
+	s := n.serve(v)
+	at := netip.MustParseAddr("10.66.0.20")
+	asks := func(name string) string {
+		t.Helper()
+		q := new(dns.Msg)
+		q.SetQuestion(name, dns.TypeA)
+		m, err := stranger.exchange("udp", at, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return addresses(m)
+	}
+	for _, name := range []string{"api-int.demo.example.com.", "host-0.", "www.example.org."} {
+		if got := asks(name); got != "REFUSED" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	p := pieceOf(n)
+	v.Settings.NameClients = []netip.Prefix{netip.MustParsePrefix("10.66.0.0/24")}
+	s.reconcile(p, v)
+	eventually(t, 5*time.Second, "the network that was named may ask", func() bool { return asks("www.example.org.") == "198.51.100.1" })
 }

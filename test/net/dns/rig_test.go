@@ -372,8 +372,11 @@ func view(self string, addrs []string, upstreams ...*upstream) state.NetworkView
 		return out
 	}
 	v := state.NetworkView{
-		Settings: state.NetworkSettings{Cluster: "demo", Domain: "demo.example.com", ManagedVIPs: true},
-		Role:     state.RoleMaster, Stage: state.StageInstalled,
+		Settings: state.NetworkSettings{
+			Cluster: "demo", Domain: "demo.example.com", ManagedVIPs: true,
+			MachineNetworks: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("fd09::/64")},
+		},
+		Role: state.RoleMaster, Stage: state.StageInstalled,
 		Host: state.HostFacts{NodeName: self, Addresses: parse(addrs...), Interface: "eth0"},
 	}
 	for _, a := range v.Host.Addresses {

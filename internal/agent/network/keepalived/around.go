@@ -101,8 +101,7 @@ const (
 	lookPatience = 5 * time.Second
 )
 
-// strangers listens now and then for whoever else claims the cluster's VIPs or
-// its router ids.
+// strangers listens now and then for whoever else claims the cluster's VIPs.
 func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkView))) error {
 	for ctx.Err() == nil {
 		instances, fresh := p.asking()
@@ -115,9 +114,10 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 			window = firstLook
 			p.greet(ctx, fresh)
 		}
-		claims, forged := p.look(ctx, instances, window)
+		claims, namesakes, forged := p.look(ctx, instances, window)
 		update(func(v *state.NetworkView) { v.Claims, v.Forged = claims, forged })
 		p.looked(instances, claims, forged)
+		p.met(namesakes)
 		pause := lookEvery
 		if len(claims)+len(forged) > 0 {
 			pause = lookAgain
@@ -139,7 +139,7 @@ func (p *Piece) greet(ctx context.Context, instances []vrrp.Instance) {
 }
 
 // look listens on every interface that the instances use.
-func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) ([]state.VIPClaim, []state.ForgedAdvert) {
+func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) (claims, namesakes []state.VIPClaim, forged []state.ForgedAdvert) {
 	ctx, cancel := context.WithTimeout(ctx, window+lookPatience)
 	defer cancel()
 	ask := map[string][]netip.Addr{}
@@ -166,7 +166,8 @@ func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	heard.Neighbours = p.neighbours
-	return vrrp.Claims(heard, p.view, instances), vrrp.Forged(heard, p.view, instances)
+	claims, namesakes = vrrp.Claims(heard, p.view, instances)
+	return claims, namesakes, vrrp.Forged(heard, p.view, instances)
 }
 
 // asking are the instances to look after; fresh are those whose VIP was never
@@ -215,4 +216,18 @@ func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim, forge
 	}
 	p.claims, p.forged, p.view.Claims = claims, forged, claims
 	p.retell()
+}
+
+// mostNamesakes bounds of how many machines that use our router ids the log tells:
+// whoever forges adverts may be as many as he likes.
+const mostNamesakes = 16
+
+// met says once of each machine that uses a router id of ours for itself.
+func (p *Piece) met(namesakes []state.VIPClaim) {
+	for _, c := range namesakes {
+		if len(p.namesakes) < mostNamesakes && !slices.Contains(p.namesakes, c) {
+			p.namesakes = append(p.namesakes, c)
+			p.Logf("keepalived: %s", vrrp.ExplainNamesake(c))
+		}
+	}
 }

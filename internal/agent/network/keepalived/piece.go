@@ -65,6 +65,9 @@ type Piece struct {
 	seen       map[keepalived.Neighbour]string
 	neighbours map[netip.Addr]string
 	loose      []netip.Addr
+	// namesakes are the machines with a router id of ours that the log has told
+	// of. It belongs to the part that looks for strangers.
+	namesakes []state.VIPClaim
 	// These tell the parts of Run that something changed; each holds one.
 	wake, wakeReach, wakeLook chan struct{}
 }

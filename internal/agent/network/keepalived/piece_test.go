@@ -321,3 +321,23 @@ func TestHardCase27_ManyChangesAreFewReloads(t *testing.T) {
 		}
 	})
 }
+
+// gateways with our router id are there for good, and whoever forges adverts is as
+// many as he likes.
+func TestNamesakesAreToldOfOnceAndNotWithoutEnd(t *testing.T) {
+	b, lines := newBench(t, ""), 0
+	b.Logf = func(string, ...any) { lines++ }
+	pair := []state.VIPClaim{{By: "10.98.0.2", RouterID: 231}, {By: "10.98.0.3", RouterID: 231}}
+	for range 5 {
+		b.met(pair)
+	}
+	if lines != 2 {
+		t.Errorf("%d lines about two gateways", lines)
+	}
+	for i := range 1000 {
+		b.met([]state.VIPClaim{{By: fmt.Sprint("stranger-", i), RouterID: 231}})
+	}
+	if lines > mostNamesakes {
+		t.Errorf("%d lines", lines)
+	}
+}

@@ -95,7 +95,7 @@ func (p *Piece) retell() {
 	}
 }
 
-// refilter puts the filter back as soon as somebody takes it away. What goes
+// refilter puts the filter back as soon as somebody changes it. What goes
 // wrong is seen to by the next reconciliation.
 func (p *Piece) refilter(ctx context.Context) error {
 	for ctx.Err() == nil {

@@ -38,7 +38,7 @@ type Collector struct {
 var (
 	held      = describe("vip_held", "1 where this host holds the virtual IP.", "vip", "kind")
 	moves     = describe("vip_moves_total", "How often this host took (to=held) or gave up (to=released) the virtual IP since the agent started.", "vip", "to")
-	claimed   = describe("vip_claims", "1 for each machine that also answers for a held virtual IP, or uses this cluster's VRRP router id.", "vip", "router_id", "by")
+	claimed   = describe("vip_claims", "1 for each machine that also answers for a held virtual IP, or sends adverts about one with this cluster's VRRP router id.", "vip", "router_id", "by")
 	forged    = describe("vip_forged_adverts", "1 for each hardware address that sends VRRP adverts in the name of a host that did not send them.", "vip", "as", "by")
 	mayHold   = describe("vip_may_hold", "0 where this host must hold no virtual IP, for lack of quorum; absent where that is not known.")
 	nodes     = describe("nodes", "Nodes of the cluster as this host knows them.")

@@ -102,6 +102,18 @@ func TestAChangedUpstreamIsOneReload(t *testing.T) {
 	}
 }
 
+// who may ask follows the machine networks of the Infrastructure object.
+func TestAMachineNetworkThatComesMayAsk(t *testing.T) {
+	r := newRig(t)
+	v := view()
+	v.Settings.MachineNetworks = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	r.reconcile(v)
+	v.Settings.MachineNetworks = append(v.Settings.MachineNetworks, netip.MustParsePrefix("198.51.100.0/24"))
+	if got := r.reconcile(v); got != "wrote Corefile" || r.reloads != 2 || !strings.Contains(r.file(coredns.ConfigPath), " 198.51.100.0/24\n") {
+		t.Errorf("%q, %d reloads: %s", got, r.reloads, r.file(coredns.ConfigPath))
+	}
+}
+
 func TestAReloadThatFailedIsTriedAgain(t *testing.T) {
 	r := newRig(t)
 	r.broken = errors.New("no")

@@ -25,14 +25,16 @@ const Path = "/var/lib/holdfast/network/settings.json"
 
 // Of returns the settings that a site begins with.
 func Of(s *site.Site) (state.NetworkSettings, error) {
-	networks, err := s.MachineNetworks()
-	if err != nil {
+	machines, err := s.MachineNetworks()
+	pods, errPods := s.PodNetworks()
+	services, errServices := s.ServiceNetworks()
+	if err := errors.Join(err, errPods, errServices); err != nil {
 		return state.NetworkSettings{}, err
 	}
 	t := s.Topology()
 	return state.NetworkSettings{
 		Cluster: s.Config.Metadata.Name, Domain: s.Domain(), ManagedVIPs: t.HasVIPs,
-		APIVIPs: s.Config.APIVIPs(), IngressVIPs: s.Config.IngressVIPs(), MachineNetworks: networks,
+		APIVIPs: s.Config.APIVIPs(), IngressVIPs: s.Config.IngressVIPs(), MachineNetworks: machines, PodNetworks: pods, ServiceNetworks: services,
 		ControlPlanes: t.ControlPlanes, Fencing: t.Fencing,
 	}, nil
 }
@@ -79,7 +81,7 @@ func Apply(s state.NetworkSettings, in kube.Infrastructure) (state.NetworkSettin
 	if len(in.MachineNetworks) > 0 {
 		s.MachineNetworks = in.MachineNetworks
 	}
-	s.RouterIDs, s.SyncFamilies = in.RouterIDs, in.SyncFamilies
+	s.RouterIDs, s.SyncFamilies, s.NameClients = in.RouterIDs, in.SyncFamilies, in.NameClients
 	return s, true
 }
 

@@ -31,6 +31,8 @@ func TestASiteBeginsWithItsConfiguration(t *testing.T) {
 		Cluster: "shop", Domain: "shop.example.test", ManagedVIPs: true, ControlPlanes: 2, Fencing: true,
 		APIVIPs: addrs("10.98.0.5", "fd98::5"), IngressVIPs: addrs("10.98.0.6", "fd98::6"),
 		MachineNetworks: []netip.Prefix{netip.MustParsePrefix("10.98.0.0/24"), netip.MustParsePrefix("fd98::/64")},
+		PodNetworks:     []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("fd44::/56")},
+		ServiceNetworks: []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16"), netip.MustParsePrefix("fd96::/112")},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
@@ -61,6 +63,26 @@ func TestWhatTheAPISaysIsBelievedOnlyIfItIsWhole(t *testing.T) {
 		if len(got.MachineNetworks) != 2 {
 			t.Errorf("%s: the machine networks are gone", name)
 		}
+	}
+}
+
+func TestWhoMayAskForNamesFollowsTheAPI(t *testing.T) {
+	before, _ := Of(sitetest.New(t, sitetest.TwoDual))
+	in := kube.Infrastructure{
+		BareMetal: true, APIVIPs: addrs("10.98.0.5"), IngressVIPs: addrs("10.98.0.6"),
+		MachineNetworks: []netip.Prefix{netip.MustParsePrefix("10.98.0.0/24"), netip.MustParsePrefix("10.99.0.0/24")},
+		NameClients:     []netip.Prefix{netip.MustParsePrefix("10.7.0.0/16")},
+	}
+	after, ok := Apply(before, in)
+	if !ok || !reflect.DeepEqual(after.MachineNetworks, in.MachineNetworks) || !reflect.DeepEqual(after.NameClients, in.NameClients) {
+		t.Errorf("%v, %+v", ok, after)
+	}
+	if !reflect.DeepEqual(after.PodNetworks, before.PodNetworks) || len(after.ServiceNetworks) != 2 {
+		t.Errorf("the networks of pods and Services are gone: %+v", after)
+	}
+	in.NameClients = nil
+	if after, _ = Apply(after, in); after.NameClients != nil {
+		t.Errorf("%v may still ask", after.NameClients)
 	}
 }
 

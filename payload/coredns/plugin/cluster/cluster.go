@@ -8,6 +8,8 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
+
+	"github.com/holdfast/holdfast/payload/coredns/plugin/exists"
 )
 
 // Cluster answers for the names of a file, and passes on all others.
@@ -19,25 +21,25 @@ type Cluster struct {
 // Name implements plugin.Handler.
 func (c *Cluster) Name() string { return "cluster" }
 
-// Ready implements ready.Readiness.
-func (c *Cluster) Ready() bool { return c.file.zone.Load() != empty }
-
-// ServeDNS implements plugin.Handler. A name that is here exists: whatever is
-// asked about it besides its addresses has an empty answer, since a resolver
-// would take the "no such name" of somebody else for the addresses too.
+// ServeDNS implements plugin.Handler. A name that is here exists, and an address
+// that is not here is none: a resolver would take the "no such name" of somebody
+// else for all of it. What else there is about a name below the zone's is others'
+// to say, and so is what is at a name that is here only because names below it
+// are.
 func (c *Cluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	state := request.Request{W: w, Req: r}
 	z := c.file.zone.Load()
-	found := z.lookup(state.Name())
-	if found == nil || state.QClass() != dns.ClassINET {
+	found, there := z.lookup(state.Name())
+	if !there || state.QClass() != dns.ClassINET {
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
-	m := new(dns.Msg)
-	m.SetReply(r)
-	m.Authoritative, m.RecursionAvailable = true, true
-	m.Answer = found.answer(state.QName(), state.QType())
-	if len(m.Answer) == 0 {
-		m.Ns = []dns.RR{z.authority(state.QName())}
+	soa := z.authority(state.QName())
+	if found == nil || !found.whole(state.QType()) && z.holds(state.Name()) {
+		return exists.Ask(ctx, c.Name(), c.Next, w, r, soa)
+	}
+	m := exists.Empty(r, soa)
+	if m.Answer = found.answer(state.QName(), state.QType()); len(m.Answer) > 0 {
+		m.Ns = nil
 	}
 	if err := w.WriteMsg(m); err != nil {
 		return dns.RcodeServerFailure, plugin.Error(c.Name(), err)

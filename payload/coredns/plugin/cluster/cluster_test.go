@@ -44,6 +44,22 @@ var passedOn = test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r 
 	return dns.RcodeNameError, w.WriteMsg(m)
 })
 
+// others is a plugin behind that gives one answer to all, a record or a code.
+func others(code int, answer string) test.HandlerFunc {
+	return func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		m := new(dns.Msg)
+		m.SetRcode(r, code)
+		if answer != "" {
+			rr, err := dns.NewRR(answer)
+			if err != nil {
+				panic(err)
+			}
+			m.Answer = []dns.RR{rr}
+		}
+		return code, w.WriteMsg(m)
+	}
+}
+
 func with(t *testing.T, text string) *Cluster {
 	t.Helper()
 	z, err := parseZone(strings.NewReader(text), "test")
@@ -128,11 +144,97 @@ func TestAnEmptyAnswerForAShortNameIsOfThatName(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAddressIsAnEmptyAnswerToo(t *testing.T) {
+// a site keeps what is no address beside the cluster's: the challenge of a
+// certificate, the keys of a host.
+func TestWhatIsNoAddressIsTheSitesToSay(t *testing.T) {
 	c := with(t, dual)
-	for _, qtype := range []uint16{dns.TypeTXT, dns.TypeMX, dns.TypeHTTPS, dns.TypeSRV, dns.TypeSOA} {
-		if m := ask(t, c, "api.demo.example.org.", qtype); m.Rcode != dns.RcodeSuccess || len(m.Answer) != 0 || len(m.Ns) != 1 {
-			t.Errorf("%s: %v", dns.TypeToString[qtype], m)
+	for _, q := range []struct {
+		name  string
+		qtype uint16
+		says  string
+	}{
+		{"_acme-challenge.x.apps.demo.example.org.", dns.TypeTXT, "_acme-challenge.x.apps.demo.example.org. 60 IN TXT token"},
+		{"x.apps.demo.example.org.", dns.TypeCAA, `x.apps.demo.example.org. 60 IN CAA 0 issue "ca.example"`},
+		{"_mqtt._tcp.x.apps.demo.example.org.", dns.TypeSRV, "_mqtt._tcp.x.apps.demo.example.org. 60 IN SRV 0 0 1883 mqtt.example.org."},
+		{"x.apps.demo.example.org.", dns.TypeCNAME, "x.apps.demo.example.org. 60 IN CNAME y.example.org."},
+		{"host-0.demo.example.org.", dns.TypeSSHFP, "host-0.demo.example.org. 60 IN SSHFP 4 2 aabb"},
+		{"api.demo.example.org.", dns.TypeHTTPS, "api.demo.example.org. 60 IN HTTPS 1 . alpn=h2"},
+	} {
+		c.Next = others(dns.RcodeSuccess, q.says)
+		if m := ask(t, c, q.name, q.qtype); len(m.Answer) != 1 || m.Answer[0].Header().Rrtype != q.qtype {
+			t.Errorf("%s %s: %v", q.name, dns.TypeToString[q.qtype], m)
+		}
+	}
+}
+
+// an answer that denies the name is believed of its addresses as well.
+func TestNobodyElseDeniesANameOfTheCluster(t *testing.T) {
+	c := with(t, dual)
+	for _, name := range []string{"api.demo.example.org.", "x.apps.demo.example.org.", "host-0.demo.example.org."} {
+		for _, qtype := range []uint16{dns.TypeTXT, dns.TypeMX, dns.TypeHTTPS, dns.TypeSRV, dns.TypeSOA} {
+			m := ask(t, c, name, qtype)
+			if m.Rcode != dns.RcodeSuccess || len(m.Answer) != 0 || len(m.Ns) != 1 || m.Ns[0].Header().Name != "demo.example.org." {
+				t.Errorf("%s %s: %v", name, dns.TypeToString[qtype], m)
+			}
+		}
+	}
+	c.Next = others(dns.RcodeServerFailure, "")
+	if m := ask(t, c, "x.apps.demo.example.org.", dns.TypeTXT); m.Rcode != dns.RcodeServerFailure {
+		t.Errorf("that nobody could be asked is told as %v", m)
+	}
+	c.Next = others(dns.RcodeNameError, "x.apps.demo.example.org. 60 IN CNAME gone.example.org.")
+	if m := ask(t, c, "x.apps.demo.example.org.", dns.TypeTXT); m.Rcode != dns.RcodeNameError || len(m.Answer) != 1 {
+		t.Errorf("an alias whose target is denied: %v", m)
+	}
+}
+
+// forward's health check asks for NS records: whether this server lives must not
+// hang on whether the site's does.
+func TestAHostIsNobodysZoneAndIsSaidToBeNoneWithoutAskingOthers(t *testing.T) {
+	c := with(t, dual)
+	c.Next = others(dns.RcodeServerFailure, "")
+	for _, qtype := range []uint16{dns.TypeNS, dns.TypeSOA, dns.TypeDS} {
+		for _, name := range []string{"api-int.demo.example.org.", "host-0.demo.example.org.", "host-0."} {
+			if m := ask(t, c, name, qtype); m.Rcode != dns.RcodeSuccess || len(m.Ns) != 1 {
+				t.Errorf("%s %s: %v", name, dns.TypeToString[qtype], m)
+			}
+		}
+		for _, name := range []string{"_acme-challenge.x.apps.demo.example.org.", "apps.demo.example.org.", "demo.example.org."} {
+			if m := ask(t, c, name, qtype); m.Rcode != dns.RcodeServerFailure {
+				t.Errorf("%s %s is not asked of the site: %v", name, dns.TypeToString[qtype], m)
+			}
+		}
+	}
+}
+
+// what is asked about a node's short name leads nowhere but here.
+func TestAShortNameIsNoneForOthers(t *testing.T) {
+	c := with(t, dual)
+	c.Next = others(dns.RcodeSuccess, "host-0. 60 IN TXT leaked")
+	if m := ask(t, c, "host-0.", dns.TypeTXT); m.Rcode != dns.RcodeSuccess || len(m.Answer) != 0 || len(m.Ns) != 1 {
+		t.Errorf("%v", m)
+	}
+}
+
+// RFC 8020: whoever denies a name denies all that are below it.
+func TestANameAboveOneOfTheClusterIsNotDenied(t *testing.T) {
+	rack := strings.Replace(dual, "host-0.   ", "host-1.rack.demo.example.org. 5 IN A 192.0.2.21\nhost-0.   ", 1)
+	for _, name := range []string{"apps.demo.example.org.", "APPS.demo.example.org.", "rack.demo.example.org.", "demo.example.org."} {
+		c := with(t, rack)
+		for _, qtype := range []uint16{dns.TypeA, dns.TypeTXT, dns.TypeDS} {
+			m := ask(t, c, name, qtype)
+			if m.Rcode != dns.RcodeSuccess || len(m.Answer) != 0 || len(m.Ns) != 1 || m.Ns[0].Header().Ttl != 1 {
+				t.Errorf("%s %s: %v", name, dns.TypeToString[qtype], m)
+			}
+		}
+		c.Next = others(dns.RcodeSuccess, name+" 60 IN A 198.51.100.7")
+		if m := ask(t, c, name, dns.TypeA); len(m.Answer) != 1 {
+			t.Errorf("%s: what the site has there is hidden: %v", name, m)
+		}
+	}
+	for _, name := range []string{"example.org.", "org.", ".", "rack.example.org.", "nobody.demo.example.org."} {
+		if m := ask(t, with(t, rack), name, dns.TypeA); m.Rcode != dns.RcodeNameError {
+			t.Errorf("%s: %v", name, m)
 		}
 	}
 }
@@ -324,21 +426,21 @@ func TestANameThatIsTakenAwayIsPassedOn(t *testing.T) {
 func TestAServerWithoutAFilePassesAllOnAndServesTheFileOnceItIsThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cluster.zone")
 	c := &Cluster{Next: passedOn, file: newFile(path)}
-	if err := c.file.look(); err != nil || c.Ready() {
-		t.Fatalf("%v, ready %v", err, c.Ready())
+	if err := c.file.look(); err != nil {
+		t.Fatal(err)
 	}
 	if m := ask(t, c, "host-0.", dns.TypeA); m.Rcode != dns.RcodeNameError {
 		t.Errorf("%v", m)
 	}
 	replace(t, path, dual)
-	if err := c.file.look(); err != nil || !c.Ready() {
-		t.Fatalf("%v, ready %v", err, c.Ready())
+	if err := c.file.look(); err != nil {
+		t.Fatal(err)
 	}
 	within(t, 0, c, "host-0.", "192.0.2.20")
 }
 
 func FuzzZone(f *testing.F) {
-	for _, seed := range []string{dual, only(dual, "A"), soaLine, "", "$ORIGIN x.\n$TTL 1\n@ IN SOA a b 1 1 1 1 1\n", "$GENERATE 1-3 x$. A 192.0.2.$\n"} {
+	for _, seed := range []string{dual, only(dual, "A"), soaLine, "", "$ORIGIN x.\n$TTL 1\n@ IN SOA a b 1 1 1 1 1\n", "$GENERATE 1-3 x$. A 192.0.2.$\n", soaLine + "*. 5 IN A 192.0.2.1\n. 5 IN A 192.0.2.1\n" + soaLine, strings.ReplaceAll(soaLine+"a. 5 IN A 192.0.2.1\n"+soaLine, "demo.example.org. 5", ". 5")} {
 		f.Add(seed, "a.b.apps.demo.example.org.")
 	}
 	f.Fuzz(func(t *testing.T, text, name string) {
@@ -353,7 +455,7 @@ func FuzzZone(f *testing.F) {
 			return
 		}
 		name = dns.Fqdn(name)
-		if a := z.lookup(strings.ToLower(name)); a != nil {
+		if a, _ := z.lookup(strings.ToLower(name)); a != nil {
 			for _, rr := range a.answer(name, dns.TypeANY) {
 				if rr.Header().Name != name {
 					t.Fatalf("%s is answered as %s", name, rr.Header().Name)

@@ -30,7 +30,7 @@ func setup(c *caddy.Controller) error {
 		if err := handler.file.look(); err != nil {
 			log.Error(err)
 		}
-		if !handler.Ready() {
+		if handler.file.zone.Load() == empty {
 			log.Warningf("knows no names: waits for %s", path)
 		}
 		go handler.file.follow(stop)

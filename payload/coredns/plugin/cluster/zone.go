@@ -20,12 +20,17 @@ type zone struct {
 	names map[string]*addresses
 	// wildcards are by the name below which they match.
 	wildcards map[string]*addresses
+	// above are the names of the zone that have no addresses and exist all the
+	// same, since names below them do.
+	above map[string]bool
 }
 
 // addresses are all addresses of one name.
 type addresses struct {
 	v4, v6 []net.IP
 	ttl    uint32
+	// wildcard is set where they are those of any name below one.
+	wildcard bool
 }
 
 // empty is the zone of a server that has read no file yet.
@@ -36,7 +41,7 @@ var errIncomplete = errors.New("it has to begin and end with the same SOA record
 // parseZone reads a zone. A file that holds anything unexpected is refused whole:
 // half a zone would take names away.
 func parseZone(file io.Reader, path string) (*zone, error) {
-	z := &zone{names: map[string]*addresses{}, wildcards: map[string]*addresses{}}
+	z := &zone{names: map[string]*addresses{}, wildcards: map[string]*addresses{}, above: map[string]bool{}}
 	parser := dns.NewZoneParser(file, ".", path)
 	closed, n := false, 0
 	for rr, ok := parser.Next(); ok; rr, ok = parser.Next() {
@@ -57,8 +62,27 @@ func parseZone(file io.Reader, path string) (*zone, error) {
 	if !closed {
 		return nil, errIncomplete
 	}
+	for name := range z.names {
+		z.addAbove(name)
+	}
+	for name := range z.wildcards {
+		z.addAbove("*." + name)
+	}
 	return z, nil
 }
+
+// addAbove notes the names above one, up to the zone's own.
+func (z *zone) addAbove(name string) {
+	for off, end := dns.NextLabel(name, 0); !end; off, end = dns.NextLabel(name, off) {
+		if above := name[off:]; z.holds(above) && z.names[above] == nil {
+			z.above[above] = true
+		}
+	}
+}
+
+// holds reports whether a name is the zone's own or below it: nodes' short
+// names are not.
+func (z *zone) holds(name string) bool { return dns.IsSubDomain(z.soa.Hdr.Name, name) }
 
 // add takes one record, and reports whether it closes the zone.
 func (z *zone) add(rr dns.RR) (closes bool, err error) {
@@ -95,27 +119,43 @@ func (z *zone) entry(h dns.RR_Header) *addresses {
 	}
 	a := of[name]
 	if a == nil {
-		a = &addresses{ttl: h.Ttl}
+		a = &addresses{ttl: h.Ttl, wildcard: name != strings.ToLower(h.Name)}
 		of[name] = a
 	}
 	return a
 }
 
-// lookup finds a name, lower case and with its final dot, nil if it is not
-// here. A wildcard matches at any depth below its name, not the name itself.
-func (z *zone) lookup(name string) *addresses {
+// lookup finds a name, lower case and with its final dot, and reports whether it
+// exists: without addresses if it does for those below it alone. A wildcard
+// matches at any depth below its name, not the name itself.
+func (z *zone) lookup(name string) (found *addresses, exists bool) {
 	if a, ok := z.names[name]; ok {
-		return a
+		return a, true
+	}
+	if z.above[name] {
+		return nil, true
 	}
 	if len(z.wildcards) == 0 {
-		return nil
+		return nil, false
 	}
 	for off, end := dns.NextLabel(name, 0); !end; off, end = dns.NextLabel(name, off) {
 		if a, ok := z.wildcards[name[off:]]; ok {
-			return a
+			return a, true
 		}
 	}
-	return nil
+	return nil, false
+}
+
+// whole reports whether all there is of a type is here: addresses, and that the
+// name of a host is no zone of somebody's. Below a wildcard a site may have one.
+func (a *addresses) whole(qtype uint16) bool {
+	switch qtype {
+	case dns.TypeA, dns.TypeAAAA, dns.TypeANY:
+		return true
+	case dns.TypeNS, dns.TypeSOA, dns.TypeDS:
+		return !a.wildcard
+	}
+	return false
 }
 
 // answer returns the records of a name for a question's type.
@@ -149,7 +189,7 @@ func records(name string, ttl uint32, ips []net.IP) []dns.RR {
 // node's short name, stand for their own.
 func (z *zone) authority(name string) dns.RR {
 	soa := *z.soa
-	if !dns.IsSubDomain(soa.Hdr.Name, name) {
+	if !z.holds(name) {
 		soa.Hdr.Name = name
 	}
 	soa.Hdr.Ttl = min(soa.Hdr.Ttl, soa.Minttl)

@@ -78,8 +78,27 @@ func (c *cache) wanted(cl claim) bool {
 	if cl.service != workstation && !further || slices.Contains(c.conf.except, cl.host) {
 		return false
 	}
-	return c.conf.filter == "" || strings.Contains(cl.instance, c.conf.filter) ||
-		slices.ContainsFunc(cl.text, func(s string) bool { return strings.EqualFold(s, "cluster="+c.conf.filter) })
+	return c.conf.filter == "" || c.ofGroup(cl)
+}
+
+// clusterText begins the string of a TXT record that names an instance's group.
+const clusterText = "cluster="
+
+// ofGroup reports whether a claim is of the group that the filter names. What
+// its text says counts, whole: an instance's label may be shortened, and the name
+// of one group may be a part of another's. A publisher that tells no text is
+// known by its label, which begins with the group's name and a space.
+func (c *cache) ofGroup(cl claim) bool {
+	told := false
+	for _, s := range cl.text {
+		if len(s) < len(clusterText) || !strings.EqualFold(s[:len(clusterText)], clusterText) {
+			continue
+		}
+		if told = true; strings.EqualFold(s[len(clusterText):], c.conf.filter) {
+			return true
+		}
+	}
+	return !told && strings.HasPrefix(cl.instance, c.conf.filter+" ")
 }
 
 // contest sees whether a host's name is that of another neighbour, of the

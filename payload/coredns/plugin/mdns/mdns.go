@@ -12,6 +12,8 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
+
+	"github.com/holdfast/holdfast/payload/coredns/plugin/exists"
 )
 
 // The times to live of answers, in seconds: what is known is known here, so
@@ -51,19 +53,30 @@ func (m *MDNS) Name() string { return "mdns" }
 func (m *MDNS) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	state := request.Request{W: w, Req: r}
 	answer, known := m.answer(state)
+	if !known && m.hosts(state) {
+		return exists.Ask(ctx, m.Name(), m.Next, w, r, m.authority())
+	}
 	if !known {
 		return plugin.NextOrFailure(m.Name(), m.Next, ctx, w, r)
 	}
-	reply := new(dns.Msg)
-	reply.SetReply(r)
-	reply.Authoritative, reply.RecursionAvailable = true, true
-	if reply.Answer = answer; len(answer) == 0 {
-		reply.Ns = []dns.RR{m.authority()}
+	reply := exists.Empty(r, m.authority())
+	if reply.Answer = answer; len(answer) > 0 {
+		reply.Ns = nil
 	}
 	if err := w.WriteMsg(reply); err != nil {
 		return dns.RcodeServerFailure, plugin.Error(m.Name(), err)
 	}
 	return dns.RcodeSuccess, nil
+}
+
+// hosts reports whether a question is about a neighbour, whatever it asks.
+func (m *MDNS) hosts(state request.Request) bool {
+	name, ok := strings.CutSuffix(state.Name(), "."+m.conf.zone)
+	if !ok || state.QClass() != dns.ClassINET {
+		return false
+	}
+	_, known := m.browser.known.Load().addresses(name, "", dns.TypeNone, m.now())
+	return known
 }
 
 // answer returns the records for a question, and whether it is one for here.

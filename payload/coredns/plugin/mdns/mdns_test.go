@@ -159,8 +159,18 @@ func TestWhatIsNotANeighboursAddressIsPassedOn(t *testing.T) {
 	for _, name := range []string{"host-1.demo.example.org.", "host-0.example.org.", "host-0.", "x.host-0.demo.example.org.", "demo.example.org.", "host-0.demo.example.org.x."} {
 		r.want(name, dns.TypeA, "NXDOMAIN")
 	}
-	r.want("host-0.demo.example.org.", dns.TypeTXT, "NXDOMAIN")
 	r.want("_workstation._tcp.demo.example.org.", dns.TypeSRV, "NXDOMAIN")
+}
+
+// a resolver that is told so of one type believes it of the addresses too.
+func TestNobodyElseDeniesTheNameOfANeighbour(t *testing.T) {
+	r := newRig(t)
+	r.hear(host(0).says()...)
+	r.want("host-0.demo.example.org.", dns.TypeTXT, "NOERROR")
+	r.want("host-0.demo.example.org.", dns.TypeSRV, "NOERROR")
+	r.want("host-1.demo.example.org.", dns.TypeTXT, "NXDOMAIN")
+	r.pass(120 * time.Second)
+	r.want("host-0.demo.example.org.", dns.TypeTXT, "NXDOMAIN")
 }
 
 func TestHardCase30_B49_ANeighbourOfOneFamilyHasAnEmptyAnswerForTheOther(t *testing.T) {
