@@ -27,8 +27,9 @@ type Process interface {
 	// Start starts etcd with the data that are there, and returns when it holds
 	// them or has failed.
 	Start(ctx context.Context) error
-	// Stop ends it in order, and by force after a while.
+	// Stop ends it in order, and by force after a while. Kill does so at once.
 	Stop(ctx context.Context) error
+	Kill(ctx context.Context) error
 }
 
 // Copy handles the data of an etcd that is down.
@@ -124,7 +125,7 @@ func (d *Doer) Do(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict
 	case state.EtcdStart:
 		return d.start(ctx, s, v)
 	case state.EtcdStop:
-		return d.stop(ctx)
+		return d.stop(ctx, s)
 	case state.EtcdStartStandIn:
 		return bounded(ctx, startTime, func(ctx context.Context) error { return d.StandIn.Start(ctx, v.Member, s.Record.Value) })
 	case state.EtcdStopStandIn:
@@ -178,9 +179,14 @@ func (d *Doer) start(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerd
 	return bounded(ctx, startTime, d.Process.Start)
 }
 
-// stop ends the stand-in first: it must not outlive the etcd that it serves.
-func (d *Doer) stop(ctx context.Context) error {
-	return errors.Join(bounded(ctx, stopTime, d.StandIn.Stop), bounded(ctx, stopTime, d.Process.Stop))
+// stop ends the stand-in first: it must not outlive the etcd that it serves. An
+// etcd that commits nothing has nothing to end in order.
+func (d *Doer) stop(ctx context.Context, s state.EtcdSnapshot) error {
+	end := d.Process.Stop
+	if s.Local.Stalled > 0 {
+		end = d.Process.Kill
+	}
+	return errors.Join(bounded(ctx, stopTime, d.StandIn.Stop), bounded(ctx, stopTime, end))
 }
 
 // empty saves the copy as well as it can: a backup that fails must not keep

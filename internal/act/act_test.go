@@ -55,6 +55,7 @@ type fakeProcess struct{ *fake }
 
 func (f fakeProcess) Start(context.Context) error { return f.do("start etcd") }
 func (f fakeProcess) Stop(context.Context) error  { return f.do("stop etcd") }
+func (f fakeProcess) Kill(context.Context) error  { return f.do("kill etcd") }
 
 type fakeStandIn struct{ *fake }
 
@@ -82,6 +83,8 @@ func snapshot() state.EtcdSnapshot {
 func TestEachStepHasItsEffects(t *testing.T) {
 	standing := snapshot()
 	standing.Local.StandIn = state.Known(state.MemberID(0xb))
+	stalling := snapshot()
+	stalling.Local.Stalled = 21 * time.Second
 	inert := snapshot()
 	inert.Pacemaker.Inert = state.Known(true)
 	verdict := func(a state.EtcdAction) state.EtcdVerdict { return state.EtcdVerdict{Action: a, Member: 0xb, Seq: 9} }
@@ -93,6 +96,7 @@ func TestEachStepHasItsEffects(t *testing.T) {
 		"waiting does nothing":                    {snapshot(), verdict(state.EtcdWait), nil},
 		"etcd is started":                         {snapshot(), verdict(state.EtcdStart), []string{"start etcd"}},
 		"a stand-in is stopped before etcd":       {snapshot(), verdict(state.EtcdStop), []string{"stop stand-in", "stop etcd"}},
+		"an etcd that commits nothing is ended":   {stalling, verdict(state.EtcdStop), []string{"stop stand-in", "kill etcd"}},
 		"a stand-in knows the take-over":          {snapshot(), verdict(state.EtcdStartStandIn), []string{"stand in for b by r4nd"}},
 		"a member is removed":                     {snapshot(), verdict(state.EtcdRemove), []string{"remove b"}},
 		"or by the stand-in that speaks for it":   {standing, verdict(state.EtcdRemove), nil},
@@ -229,6 +233,7 @@ type hangingProcess struct{}
 
 func (hangingProcess) Start(ctx context.Context) error { return wait(ctx) }
 func (hangingProcess) Stop(ctx context.Context) error  { return wait(ctx) }
+func (hangingProcess) Kill(ctx context.Context) error  { return wait(ctx) }
 
 type hangingStandIn struct{}
 

@@ -14,6 +14,8 @@ type ProcessStat struct {
 	Name string
 	// Letter is its state as ps shows it.
 	Letter string
+	// Parent is the process that started it, or took it on.
+	Parent int
 	// Started is when it started, in clock ticks since the kernel's boot.
 	Started uint64
 }
@@ -39,5 +41,9 @@ func ParseStat(data []byte) (ProcessStat, error) {
 	if err != nil {
 		return ProcessStat{}, fmt.Errorf("%w: %w", errStat, err)
 	}
-	return ProcessStat{Name: string(data[open+1 : end]), Letter: fields[0], Started: started}, nil
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return ProcessStat{}, fmt.Errorf("%w: %w", errStat, err)
+	}
+	return ProcessStat{Name: string(data[open+1 : end]), Letter: fields[0], Parent: parent, Started: started}, nil
 }

@@ -265,6 +265,35 @@ func TestTheProcessTableIsRead(t *testing.T) {
 	}
 }
 
+// TestAProcessWhosePidFileIsGoneIsFound has no files but the process table:
+// somebody cleaned /run. Etcd as kubelet's pod has another parent.
+func TestAProcessWhosePidFileIsGoneIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		stat    string
+		monitor []string
+		want    Process
+	}{
+		"its monitor started it":     {stat("etcd", "S", 500), []string{"conmon", "-p", "PIDFILE", "-n", "etcd"}, Process{true, 77, "S", 500, ""}},
+		"kubelet's pod":              {stat("etcd", "S", 500), []string{"containerd-shim", "-id", "etcd"}, Process{}},
+		"another container's":        {stat("etcd", "S", 500), []string{"conmon", "-p", "/run/mine.pid"}, Process{}},
+		"its parent has ended":       {stat("etcd", "S", 500), nil, Process{}},
+		"another process":            {stat("bash", "S", 500), []string{"conmon", "-p", "PIDFILE"}, Process{}},
+		"it ended, and nobody waits": {stat("etcd", "Z", 500), []string{"conmon", "-p", "PIDFILE"}, Process{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := proc(t, strings.Replace(c.stat, " 0", " 76", 1), "", "")
+			must(t, os.MkdirAll(filepath.Join(m.proc, "76"), 0o700))
+			if c.monitor != nil {
+				line := strings.ReplaceAll(strings.Join(c.monitor, "\x00")+"\x00", "PIDFILE", m.pidFile)
+				must(t, os.WriteFile(filepath.Join(m.proc, "76/cmdline"), []byte(line), 0o600))
+			}
+			if got, err := m.state(); err != nil || got != c.want {
+				t.Errorf("got %+v, %v; want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
 func TestWhatIsNotUnderstoodIsNoAnswer(t *testing.T) {
 	for name, m := range map[string]machine{
 		"an empty pid file": proc(t, "", "\n", ""),

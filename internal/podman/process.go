@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -89,19 +90,19 @@ func (m machine) state() (Process, error) {
 	case n.PID == pid && n.Started == p.Started:
 		p.Spec = n.Spec
 		return p, nil
-	case n.PID != pid && (comm == m.comm || strings.HasPrefix(comm, "runc:[")):
+	case n.PID != pid && m.ours(comm):
 		return p, nil // it was started, and nobody came to note it
 	default:
 		return Process{}, nil // the number is another process's by now
 	}
 }
 
-// pid is what the monitor process wrote, 0 where it has written nothing since
-// boot.
+// pid is what the monitor process wrote. Where there is no such file, as after
+// somebody cleaned /run, the process is looked for; 0 where there is none.
 func (m machine) pid() (int, error) {
 	data, err := os.ReadFile(m.pidFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return m.find()
 	}
 	if err != nil {
 		return 0, err
@@ -111,6 +112,40 @@ func (m machine) pid() (int, error) {
 		return 0, fmt.Errorf("%s holds no process id", m.pidFile)
 	}
 	return pid, nil
+}
+
+// find looks through the process table for the container's process: the monitor
+// process that started it has the pid file among its arguments. It is 0 where
+// there is none.
+func (m machine) find() (int, error) {
+	entries, err := os.ReadDir(m.proc)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(m.proc, e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended since
+		}
+		if st, err := host.ParseStat(data); err == nil && !st.Ended() && m.ours(st.Name) && m.monitors(st.Parent) {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// ours reports whether the container's process may have a name. Just after its
+// start it still has that of the program that makes it.
+func (m machine) ours(name string) bool { return name == m.comm || strings.HasPrefix(name, "runc:[") }
+
+// monitors reports whether a process is the monitor of our container.
+func (m machine) monitors(pid int) bool {
+	data, err := os.ReadFile(filepath.Join(m.proc, strconv.Itoa(pid), "cmdline"))
+	return err == nil && slices.Contains(strings.Split(string(data), "\x00"), m.pidFile)
 }
 
 // process reads a process's stat: a process that has ended and was not waited

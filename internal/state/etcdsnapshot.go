@@ -75,7 +75,8 @@ type EtcdLocal struct {
 	// zero without one.
 	StandIn Fact[MemberID] `json:"standIn"`
 	// Stalled is how long nothing could be committed through the local etcd, zero
-	// while commits succeed. It stands still while etcd is stopped.
+	// while commits succeed; stalls of a moment ago are included. It stands still
+	// while etcd is stopped.
 	Stalled time.Duration `json:"stalled,omitempty"`
 	// Sick says why etcd on this host cannot work, by its own tests; empty where
 	// they find nothing, or where none was made because commits succeed.
@@ -98,6 +99,10 @@ type EtcdPacemaker struct {
 	// Joined is when the peer last joined the membership, since boot; zero for
 	// not yet. A fence of before that moment proves nothing.
 	Joined time.Duration `json:"joined,omitempty"`
+	// Together is since when the peer was in every membership, since boot. Where
+	// packets are lost Corosync forms one after the other of the same hosts, and
+	// the peer joins in each. Zero where that is not known.
+	Together time.Duration `json:"together,omitempty"`
 	// Unseen is true where Joined is when the peer may have joined and left again,
 	// in a membership that nobody here saw.
 	Unseen bool `json:"unseen,omitempty"`

@@ -37,10 +37,11 @@ type process struct {
 	mu   sync.Mutex
 	read manifest
 
-	// How the lock of the data and the process are looked at, the process is
-	// ended, and where kubelet's manifest lies.
+	// How the lock of the data and the process are looked at, the process is asked
+	// to end or ended, and where kubelet's manifest lies.
 	locked    func() (bool, error)
 	look      func(context.Context) (podman.Process, error)
+	stop      func(context.Context) error
 	kill      func(context.Context) error
 	staticPod string
 	// stopped reports whether Pacemaker stopped etcd without its keeper.
@@ -50,6 +51,7 @@ type process struct {
 func newProcess(p podmanetcd.Parameters) *process {
 	return &process{
 		parameters: p, uptime: uptime, look: podman.State, kill: podman.Kill, staticPod: StaticPod,
+		stop:   func(ctx context.Context) error { return podman.Stop(ctx, stopGrace) },
 		locked: func() (bool, error) { return etcd.Locked(etcdpod.DataDir) },
 		stopped: func() bool {
 			boot, _, err := observe.Boot()
@@ -243,10 +245,36 @@ func (p *process) Stop(ctx context.Context) error {
 	if p.Foreign() {
 		return errors.New("kubelet runs etcd as a static pod until the hand-over; it cannot be stopped here")
 	}
-	return podman.Stop(ctx, stopGrace)
+	return p.released(ctx, p.stop(ctx))
 }
 
-func (p *process) Kill(ctx context.Context) error { return p.kill(ctx) }
+func (p *process) Kill(ctx context.Context) error { return p.released(ctx, p.kill(ctx)) }
+
+// releaseTime is how long the kernel may take to close the files of a process that
+// has ended: its threads end one after the other.
+const releaseTime = 2 * time.Second
+
+// released returns the error of an end, or says that something still holds the
+// copy: a process that nobody found was not ended.
+func (p *process) released(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	var held bool
+	for end := time.Now().Add(releaseTime); ; {
+		if held, err = p.locked(); err != nil || !held || time.Now().After(end) {
+			break
+		}
+		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if err == nil && held {
+		err = errors.New("etcd was ended, and a process that is not known still holds its data; look with: fuser -v " +
+			filepath.Join(etcdpod.DataDir, "member/snap/db"))
+	}
+	return err
+}
 
 func (p *process) Outdated() (bool, error) {
 	spec, err := p.wanted()

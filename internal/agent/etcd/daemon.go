@@ -160,7 +160,7 @@ func (d *daemon) adopt(p podmanetcd.Parameters) error {
 	if err != nil {
 		return d.troubled(err)
 	}
-	k.Start(d.readWish(boot))
+	k.Start(d.wish(boot))
 	k.report.At = d.Now() // nobody looked before
 	d.parameters = p
 	d.kept.Store(k)
@@ -254,7 +254,18 @@ func (d *daemon) keep(ctx context.Context) error {
 	return group.Wait()
 }
 
-// readWish is what Pacemaker asked for in this boot.
+// wish is what Pacemaker asked for in this boot. Where no note of it is left, as
+// after somebody cleaned /run, an etcd that lives says it: nobody starts it but
+// for Pacemaker.
+func (d *daemon) wish(boot string) member.Wish {
+	w := d.readWish(boot)
+	if w.Wish == state.EtcdNotAsked && state.Is(d.alone.See().Lives, true) {
+		w.Wish = state.EtcdStarted
+	}
+	return w
+}
+
+// readWish is what was noted of Pacemaker's wish in this boot.
 func (p places) readWish(boot string) member.Wish {
 	var w member.Wish
 	data, err := os.ReadFile(p.wish)

@@ -182,6 +182,21 @@ func TestAStopWithoutAPairEndsWhatRuns(t *testing.T) {
 	}
 }
 
+// TestAWishThatNobodyNotedIsToldByEtcd has a daemon begin anew after somebody
+// cleaned /run.
+func TestAWishThatNobodyNotedIsToldByEtcd(t *testing.T) {
+	for lives, want := range map[bool]state.EtcdWish{true: state.EtcdStarted, false: state.EtcdNotAsked} {
+		s := begin(t, func(s *site) {
+			s.seen.Lives = state.Known(lives)
+			keep(t, s.places.parameters, pairText)
+		})
+		<-s.set
+		if got := s.keeper().Wish().Wish; got != want {
+			t.Errorf("etcd lives %t: wish %q, want %q", lives, got, want)
+		}
+	}
+}
+
 func TestAStopThatNothingConfirmsHasFailed(t *testing.T) {
 	s := begin(t, func(s *site) {
 		s.seen.Held, s.seen.Lives = state.Known(true), state.Known(true)

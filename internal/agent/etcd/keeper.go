@@ -82,6 +82,7 @@ type Keeper struct {
 	serial    uint64
 	published string // without its number
 	numbered  string // as it was sent
+	toldAt    time.Time
 }
 
 // Start prepares a keeper that is wanted to do wish.
@@ -261,14 +262,20 @@ func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
 	if err := k.Publish(ctx, string(numbered)); err != nil {
 		return fmt.Errorf("tell the peer: %w", err)
 	}
-	k.published, k.numbered, k.lastMove = string(text), string(numbered), s.Uptime
+	k.published, k.numbered, k.lastMove, k.toldAt = string(text), string(numbered), s.Uptime, time.Now()
 	return nil
 }
 
+// tellAgain is how long Pacemaker may take to hold what it was told. Where
+// packets are lost it takes seconds, and what is told again meanwhile only
+// lengthens its queue.
+const tellAgain = 3 * time.Second
+
 // heardSelf takes what Pacemaker holds as this host's statement. One that was
-// lost, as when Pacemaker was restarted, is told again.
+// lost, as when Pacemaker was restarted, is told again; at once where it holds
+// none.
 func (k *Keeper) heardSelf(statement string) {
-	if statement != k.numbered {
+	if statement != k.numbered && (statement == "" || time.Since(k.toldAt) >= tellAgain) {
 		k.published = ""
 	}
 }

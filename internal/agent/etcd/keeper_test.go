@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/act"
@@ -303,4 +304,32 @@ func TestOnlyWhoAsksIsToldOfTheManifest(t *testing.T) {
 	} else if r.Outdated = (state.Fact[bool]{}); k.Manifest(r).Outdated.Known {
 		t.Error("kubelet's own etcd is of no manifest of ours")
 	}
+}
+
+// TestAStatementIsToldAgainOnceItWasLost has Pacemaker hold an older statement: for
+// a moment, since packets are lost, or for good.
+func TestAStatementIsToldAgainOnceItWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := func(holds string, after time.Duration) bool {
+			k := &Keeper{published: "new", numbered: "new 2", toldAt: time.Now()}
+			time.Sleep(after)
+			k.heardSelf(holds)
+			return k.published == ""
+		}
+		for _, c := range []struct {
+			sentence string
+			holds    string
+			after    time.Duration
+			want     bool
+		}{
+			{"it holds what it was told", "new 2", time.Hour, false},
+			{"it was told a moment ago", "old 1", tellAgain - 1, false},
+			{"it never took it", "old 1", tellAgain, true},
+			{"it was restarted", "", 0, true},
+		} {
+			if got := told(c.holds, c.after); got != c.want {
+				t.Errorf("%s: told again %t", c.sentence, got)
+			}
+		}
+	})
 }

@@ -124,8 +124,26 @@ func etcdProcess(t *testing.T) *process {
 		uptime: uptime, staticPod: filepath.Join(t.TempDir(), "etcd.yaml"),
 		locked: func() (bool, error) { return false, nil },
 		look:   func(context.Context) (podman.Process, error) { return podman.Process{}, nil },
+		stop:   func(context.Context) error { return nil },
 		kill:   func(context.Context) error { return nil },
 	}
+}
+
+func TestAnEndThatLeavesTheDataHeldHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := etcdProcess(t)
+		for name, end := range map[string]func(context.Context) error{"stop": p.Stop, "kill": p.Kill} {
+			looks := 0
+			p.locked = func() (bool, error) { looks++; return looks < 3, nil } // a thread of it still ends
+			if err := end(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			p.locked = func() (bool, error) { return true, nil }
+			if err := end(t.Context()); err == nil || !strings.Contains(err.Error(), "still holds its data") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 }
 
 func TestEtcdIsDownOnlyWhereNothingCanTakeItsData(t *testing.T) {

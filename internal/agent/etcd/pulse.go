@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/render/etcdpod"
 )
@@ -33,6 +34,10 @@ const (
 	// take 5 to 15 s at their worst, and come back. With noticeAfter it is well
 	// below etcdmember.StallAfter.
 	sickAfter = 8 * time.Second
+	// carryUntested is what at most counts of stalls before, until this host has
+	// tested itself in this one: at etcdmember.StallAfter a disk that hangs has to
+	// have been found.
+	carryUntested = 3 * time.Second
 )
 
 // canaryPath is the file whose write tests the disk: beside etcd's data.
@@ -55,6 +60,8 @@ type pulse struct {
 	indexAt time.Duration // when it moved
 	last    time.Duration // when something was committed for certain
 	stalled time.Duration // as of the last look at a running etcd
+	carried time.Duration // of stalls before, less what passed well since
+	tested  bool          // a write that began in this stall came back
 	writing time.Duration // when a write began that has not returned; zero for none
 	failed  string        // how the last write failed
 	waiting time.Duration // since when the process waits for a disk; zero for not
@@ -76,26 +83,48 @@ func (p *pulse) moved(index uint64) {
 }
 
 // well is called when something was committed: what was found before is of
-// another stall.
-func (p *pulse) well() { p.last, p.failed, p.waiting = p.uptime(), "", 0 }
+// another stall. Where most packets are lost a commit passes now and then, and
+// ends nothing: what stood is counted on, less the time that was well.
+func (p *pulse) well() {
+	now := p.uptime()
+	if stood := now - p.last; stood >= noticeAfter {
+		p.carried = min(p.carried+stood, etcdmember.StallAfter)
+	} else {
+		p.carried = max(p.carried-stood, 0)
+	}
+	p.fresh()
+}
 
-// state returns for how long nothing was committed, and what this host found
-// wrong with itself. Of an etcd that is stopped it says what was so at last; one
-// that starts gets its time.
+// fresh begins anew: this moment is well.
+func (p *pulse) fresh() { p.last, p.failed, p.waiting, p.tested = p.uptime(), "", 0, false }
+
+// stood is for how long nothing could be committed, zero while that is no stall.
+func (p *pulse) stood() time.Duration {
+	now := p.uptime() - p.last
+	switch {
+	case now < noticeAfter:
+		return 0
+	case p.tested:
+		return now + p.carried
+	default:
+		return now + min(p.carried, carryUntested)
+	}
+}
+
+// state returns for how long nothing was committed, stalls of a moment ago
+// included, and what this host found wrong with itself. Of an etcd that is stopped it says what was so at last; one
+// that starts gets its time, and a restart that helped nothing ends no stall.
 func (p *pulse) state(running bool) (stalled time.Duration, sick string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.uptime()
 	if running && !p.running {
-		p.well()
-		p.indexAt, p.stalled = p.last, 0
+		p.fresh()
+		p.indexAt, p.carried, p.stalled = p.last, min(p.stalled, etcdmember.StallAfter), 0
 	}
 	p.running = running
 	if running {
-		p.stalled = now - p.last
-		if p.stalled < noticeAfter {
-			p.stalled = 0
-		}
+		p.stalled = p.stood()
 	}
 	if p.stalled == 0 {
 		return 0, ""
@@ -164,12 +193,13 @@ func (p *pulse) test() {
 	if p.writing != 0 {
 		return
 	}
-	p.writing = p.uptime()
+	began := p.uptime()
+	p.writing = began
 	go func() {
 		err := p.write()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.writing, p.failed = 0, ""
+		p.writing, p.failed, p.tested = 0, "", p.tested || began > p.last
 		if err != nil {
 			p.failed = cause(err)
 		}

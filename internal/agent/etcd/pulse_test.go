@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 )
 
 var errLeaderless = errors.New("no leader")
@@ -127,4 +129,77 @@ func TestTheDiskIsTestedBesideTheData(t *testing.T) {
 	if got := cause(errLeaderless); got != "no leader" {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestACommitNowAndThenEndsNoStall has most packets lost: what stood before
+// counts on, less the time that was well.
+func TestACommitNowAndThenEndsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPulse(errLeaderless, func() error { return nil })
+		p.state(true)
+		go func() { _ = p.run(t.Context()) }()
+		index := uint64(1)
+		stand := func(d time.Duration) time.Duration {
+			time.Sleep(d)
+			stalled, _ := p.state(true)
+			index++
+			p.moved(index)
+			return stalled
+		}
+		want := func(what string, got, least, most time.Duration) {
+			t.Helper()
+			if got < least || got > most {
+				t.Errorf("%s: stalled for %s, want %s to %s", what, got, least, most)
+			}
+		}
+		want("once", stand(13*time.Second), 13*time.Second, 13*time.Second)
+		want("a second of writes", stand(time.Second), 0, 0)
+		want("again", stand(8*time.Second), 20*time.Second, 20*time.Second)
+		for range 20 {
+			want("all is well", stand(time.Second), 0, 0)
+		}
+		want("much later", stand(8*time.Second), 8*time.Second, 8*time.Second)
+	})
+}
+
+func TestARestartThatHelpsNothingEndsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPulse(errLeaderless, func() error { return nil })
+		p.state(true)
+		go func() { _ = p.run(t.Context()) }()
+		time.Sleep(12 * time.Second)
+		p.state(true)
+		p.state(false)
+		if stalled, _ := p.state(true); stalled != 0 {
+			t.Errorf("it gets its time: stalled for %s", stalled)
+		}
+		time.Sleep(8 * time.Second)
+		if stalled, _ := p.state(true); stalled != 20*time.Second {
+			t.Errorf("stalled for %s", stalled)
+		}
+	})
+}
+
+// TestADiskThatWasNotTestedYetGetsItsTime has the disk hang again and again: the
+// host finds that out before it counts a stall.
+func TestADiskThatWasNotTestedYetGetsItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hang atomic.Pointer[chan struct{}]
+		p := newPulse(errLeaderless, func() error { <-*hang.Load(); return nil })
+		p.state(true)
+		go func() { _ = p.run(t.Context()) }()
+		for round := range 3 {
+			c := make(chan struct{})
+			hang.Store(&c)
+			for range 100 {
+				time.Sleep(200 * time.Millisecond)
+				if stalled, sick := p.state(true); stalled >= etcdmember.StallAfter && sick == "" {
+					t.Fatalf("round %d: stalled for %s, and nothing was found", round, stalled)
+				}
+			}
+			close(c)
+			p.moved(uint64(round + 1))
+			time.Sleep(time.Second)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
@@ -20,7 +21,7 @@ func (v *view) stalledFor() time.Duration {
 	if !v.said || !v.selfVoter() || v.voters != 2 || v.standIn() != 0 {
 		return 0
 	}
-	return min(v.s.Local.Stalled, v.s.Uptime-v.s.Pacemaker.Joined)
+	return min(v.s.Local.Stalled, v.s.Uptime-cmp.Or(v.s.Pacemaker.Together, v.s.Pacemaker.Joined))
 }
 
 // stalled reports whether that is too long, and neither host is about to stop.

@@ -156,6 +156,9 @@ func (o *Observer) pacemaker(s *state.EtcdSnapshot, w Wish) error {
 	s.Pacemaker.Inert = state.Known(!m.Value.Quorate)
 	s.Pacemaker.Contact = state.Known(contact)
 	s.Pacemaker.Ring, s.Pacemaker.Joined, s.Pacemaker.Unseen = m.Value.Ring, joined, o.Memory.Unseen()
+	if contact {
+		s.Pacemaker.Together = o.Memory.Together()
+	}
 	s.Pacemaker.GivesWay = !contact && o.GivesWay != nil && o.GivesWay()
 	return nil
 }

@@ -28,8 +28,10 @@ type memory struct {
 	Contact bool          `json:"contact"`
 	Joined  time.Duration `json:"joined"`
 	// Unseen is true where Joined is when the peer may have joined.
-	Unseen bool   `json:"unseen,omitempty"`
-	Heard  string `json:"heard,omitempty"`
+	Unseen bool `json:"unseen,omitempty"`
+	// Together is since when the peer was in every membership.
+	Together time.Duration `json:"together,omitempty"`
+	Heard    string        `json:"heard,omitempty"`
 	// Stalls counts how often the pair committed nothing until this host went on
 	// alone; Stalled is when that was for the last time.
 	Stalls  int           `json:"stalls,omitempty"`
@@ -63,6 +65,9 @@ func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duratio
 	}
 	next := m.m
 	next.Boot, next.Ring, next.Contact = boot, ring, contact
+	if !contact || m.m.Boot != boot || !m.m.Contact || !state.RingFollows(m.m.Ring, ring) {
+		next.Together = now
+	}
 	// A host that is alone forms one membership after the other while packets of
 	// its peer still come in: the peer is in none of them.
 	known := m.m.Ring != 0 && (m.m.Contact || !state.RingFollows(m.m.Ring, ring))
@@ -72,6 +77,10 @@ func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duratio
 	m.blind = false
 	return next.Joined, m.write(next)
 }
+
+// Together is since when the peer was in every membership, as far as somebody
+// looked. It counts while the peer is in contact.
+func (m *Memory) Together() time.Duration { return m.m.Together }
 
 // Unseen reports whether the peer was not seen when it last joined, if it did.
 func (m *Memory) Unseen() bool { return m.m.Unseen }

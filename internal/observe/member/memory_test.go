@@ -9,9 +9,11 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
+// ring is a membership's number.
+func ring(seq uint64) uint64 { return seq<<state.RepresentativeBits | 1 }
+
 func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
 	const s = time.Second
-	ring := func(seq uint64) uint64 { return seq<<state.RepresentativeBits | 1 }
 	path := filepath.Join(t.TempDir(), "memory.json")
 	m, err := OpenMemory(path, "one")
 	if err != nil {
@@ -43,6 +45,33 @@ func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
 		}
 		if unseen := c.at == c.want && !c.contact; m.Unseen() != unseen {
 			t.Errorf("%s: it is unseen: %v", c.sentence, m.Unseen())
+		}
+	}
+}
+
+// TestMembershipsOfTheSameHostsAreOneTimeTogether has packets get lost, so that
+// Corosync forms one membership after the other of both hosts.
+func TestMembershipsOfTheSameHostsAreOneTimeTogether(t *testing.T) {
+	const s = time.Second
+	m, err := OpenMemory(filepath.Join(t.TempDir(), "memory.json"), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sentence string
+		ring     uint64
+		contact  bool
+		at, want time.Duration
+	}{
+		{"the peer joins", ring(0x62), true, 20 * s, 20 * s},
+		{"packets are lost", ring(0x66), true, 30 * s, 20 * s},
+		{"more of them", ring(0x6a), true, 40 * s, 20 * s},
+		{"one membership was not seen", ring(0x72), true, 50 * s, 50 * s},
+		{"the peer is lost", ring(0x76), false, 60 * s, 60 * s},
+		{"and is back", ring(0x7a), true, 70 * s, 70 * s},
+	} {
+		if _, err := m.Joined("one", c.ring, c.contact, c.at); err != nil || m.Together() != c.want {
+			t.Errorf("%s: %s, %v; want %s", c.sentence, m.Together(), err, c.want)
 		}
 	}
 }
