@@ -58,6 +58,7 @@ var layers = map[string]layer{
 	"internal/mdns":         effect,
 	"internal/metric":       effect,
 	"internal/keepalived":   effect,
+	"internal/nic":          effect,
 	"internal/observe":      effect,
 	"internal/apply":        effect,
 	"internal/release":      effect,

@@ -39,6 +39,7 @@ does nothing.`,
 		Example: `  holdfast lab up
   holdfast lab up --control-planes 1 --workers 2
   holdfast lab up --name v6 --families v6 --post-delay 0s
+  holdfast lab up --workers 2 --far-workers 1 --far-ingress
   holdfast lab up --pull      hosts pull their release, as at a disconnected site
   holdfast lab up --bare      hosts without Kubernetes, for a look at the lab itself`,
 		Args: cobra.NoArgs,
@@ -54,6 +55,10 @@ does nothing.`,
 	flags.StringVar(&f.families, "families", "v4", "address families, the primary one first: v4, v6, v4,v6 or v6,v4")
 	flags.StringVar(&f.platform, "platform", "", "none or baremetal (default none for one control plane, else baremetal)")
 	flags.DurationVar(&f.spec.POSTDelay, "post-delay", lab.DefaultPOSTDelay, "how long a host tests itself before it boots")
+	flags.IntVar(&f.spec.FarWorkers, "far-workers", 0, "how many of the workers stand in a second machine network, behind a router")
+	flags.BoolVar(&f.spec.FarIngress, "far-ingress", false, "the ingress addresses are in that network")
+	flags.BoolVar(&f.spec.RouterAdvertisements, "router-advertisements", false, "hosts have their IPv6 default route from a router that advertises itself")
+	flags.BoolVar(&f.spec.SecondNIC, "second-nic", false, "each host has another NIC in its machine network")
 	flags.BoolVar(&f.spec.Bare, "bare", false, "boot the hosts without installing anything")
 	flags.BoolVar(&f.spec.Pull, "pull", false, "hosts bring no release along but pull it from a registry that the lab serves")
 	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: beside this program, as 'make release' builds it)")

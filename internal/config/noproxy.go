@@ -6,10 +6,11 @@ import (
 )
 
 // NoProxy returns what is reached without the site's proxy, sorted and joined
-// by commas: what never leaves the site, and what the person added. A * means
-// everything, and only alone.
+// by commas: what never leaves the site, the cluster's own names among it, and
+// what the person added. A * means everything, and only alone.
 func (c *InstallConfig) NoProxy() string {
-	list := []string{"localhost", "127.0.0.1", "::1", ".svc", ".cluster.local", "api-int." + c.ClusterDomain()}
+	domain := c.ClusterDomain()
+	list := []string{"localhost", "127.0.0.1", "::1", ".svc", ".cluster.local", "api." + domain, "api-int." + domain, ".apps." + domain}
 	if c.Proxy != nil {
 		for entry := range strings.SplitSeq(c.Proxy.NoProxy, ",") {
 			entry = strings.TrimSpace(entry)

@@ -94,6 +94,7 @@ func (e Eyes) Host(ctx context.Context) decide.Host {
 	l.h.Swap = fact(&l, "swap", l.swap)
 	l.h.Rebooters = fact(&l, "automatic reboots", l.rebooters)
 	l.h.Names = fact(&l, "names", func() ([]decide.Name, error) { return l.names(ctx) })
+	l.h.NICs = fact(&l, "interfaces", l.nics)
 	l.h.Certificates = fact(&l, "certificates", l.certificates)
 	l.h.Etcd = fact(&l, "metrics of etcd", func() (decide.Etcd, error) { return l.etcd(ctx) })
 	if e.Site.Known && e.Site.Value.Settings.Fencing {

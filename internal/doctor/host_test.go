@@ -90,6 +90,15 @@ func newFakeHost(t *testing.T) *fakeHost {
 	f.write(t, "/etc/corosync/corosync.conf", corosync)
 	f.write(t, "/sys/class/net/br0/mtu", "9000\n")
 	f.write(t, "/sys/class/net/br0/lower_bond0", "")
+	f.write(t, "/sys/class/net/br0/uevent", "DEVTYPE=bridge\n")
+	f.write(t, "/sys/class/net/bond0/uevent", "DEVTYPE=bond\n")
+	f.write(t, "/sys/class/net/bond0/lower_eno1", "")
+	f.write(t, "/sys/class/net/bond0/master", "")
+	f.write(t, "/sys/class/net/eno1/uevent", "INTERFACE=eno1\n")
+	f.write(t, "/sys/class/net/eno1/device", "")
+	f.write(t, "/sys/class/net/eno1/master", "")
+	f.write(t, "/proc/sys/net/ipv4/conf/all/arp_ignore", "0\n")
+	f.write(t, "/proc/sys/net/ipv6/conf/br0/accept_ra", "1\n")
 	f.write(t, "/sys/class/net/bond0/bonding/slaves", "eno1 eno2\n")
 	f.write(t, "/etc/holdfast/fencing/cp-2.json", `{"target":"cp-2","address":"redfish://10.99.0.2/redfish/v1/Systems/1","username":"`+secret+`","password":"`+secret+`","delay":20000000000}`)
 	f.write(t, "/etc/holdfast/fencing/cp-1.json", `{"target":"cp-1","address":"10.99.0.1","username":"u","password":"`+secret+`"}`)
@@ -231,6 +240,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 			{Name: "holdfast-doctor.apps.one.site", Addresses: []string{"10.98.0.6"}, Want: []string{"10.98.0.6"}},
 		}),
 	}
+	want.NICs = state.Known(decide.NICs{Uplinks: []string{"br0"}, LooseARP: true, Deaf: []string{"br0"}})
 	for _, d := range got.Devices.Value {
 		if d.Ours != (d.Agent == "fence_holdfast") {
 			t.Errorf("%+v", d)
@@ -271,7 +281,7 @@ func TestWhatCannotBeReadIsUnknownAndSaysWhy(t *testing.T) {
 	e.Network = func() (netwatch.Snapshot, error) { return netwatch.Snapshot{}, errors.New("no netlink") }
 	e.Disk = true
 	h := e.Host(t.Context())
-	if h.Clock.Known || h.Swap.Known || h.Rebooters.Known || h.Watchdogs.Known || h.Rings.Known || h.Devices.Known || h.Etcd.Known || h.Certificates.Known || h.Disk.Known {
+	if h.Clock.Known || h.Swap.Known || h.Rebooters.Known || h.Watchdogs.Known || h.Rings.Known || h.Devices.Known || h.Etcd.Known || h.Certificates.Known || h.Disk.Known || h.NICs.Known {
 		t.Errorf("%+v", h)
 	}
 	if !h.BMCs.Known || len(h.BMCs.Value) != 0 {

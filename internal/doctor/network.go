@@ -17,7 +17,9 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/decide/uplink"
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/nic"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -321,6 +323,21 @@ func (l *look) names(ctx context.Context) ([]decide.Name, error) {
 		out = append(out, n)
 	}
 	return out, nil
+}
+
+// nics is what the kernel does with the interfaces that lead out of the host.
+func (l *look) nics() (decide.NICs, error) {
+	kernel := nic.Kernel{Root: l.Root}
+	links, err := kernel.Links()
+	if err != nil {
+		return decide.NICs{}, err
+	}
+	settings, err := kernel.Settings()
+	if err != nil {
+		return decide.NICs{}, err
+	}
+	own := uplink.Own(state.NetworkView{Addresses: l.network.Addresses, Settings: l.Site.Value.Settings})
+	return decide.NICs{Uplinks: uplink.Uplinks(links, own), LooseARP: settings.Loose(), Deaf: uplink.Deaf(links, own)}, nil
 }
 
 func texts(list []netip.Addr) []string {

@@ -14,21 +14,31 @@ import (
 // Farewell tells the peers of an instance that its holder gives the VIP up, in
 // the place of a daemon that cannot any more.
 func Farewell(ctx context.Context, i vrrp.Instance, centiseconds uint16) error {
+	return say(ctx, i, "farewell", func(to int) []byte { return i.Farewell(to, centiseconds) })
+}
+
+// Greet tells the peers of an instance that this host is there.
+func Greet(ctx context.Context, i vrrp.Instance, centiseconds uint16) error {
+	return say(ctx, i, "greeting", func(to int) []byte { return i.Greeting(to, centiseconds) })
+}
+
+// say sends an advert to each peer.
+func say(ctx context.Context, i vrrp.Instance, what string, advert func(to int) []byte) error {
 	network := "ip6:112"
 	if i.Source.Is4() {
 		network = "ip4:112"
 	}
 	conn, err := (&net.ListenConfig{}).ListenPacket(ctx, network, i.Source.String())
 	if err != nil {
-		return fmt.Errorf("farewell of %s: %w", i.VIP, err)
+		return fmt.Errorf("%s of %s: %w", what, i.VIP, err)
 	}
 	defer func() { _ = conn.Close() }()
 	if err := farReaching(conn, i.Source.Is4()); err != nil {
-		return fmt.Errorf("farewell of %s: %w", i.VIP, err)
+		return fmt.Errorf("%s of %s: %w", what, i.VIP, err)
 	}
 	var errs []error
 	for n, peer := range i.Peers {
-		if _, err := conn.WriteTo(i.Farewell(n, centiseconds), &net.IPAddr{IP: peer.AsSlice()}); err != nil {
+		if _, err := conn.WriteTo(advert(n), &net.IPAddr{IP: peer.AsSlice()}); err != nil {
 			errs = append(errs, err)
 		}
 	}

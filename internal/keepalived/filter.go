@@ -1,13 +1,16 @@
 package keepalived
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"reflect"
 	"slices"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -19,16 +22,20 @@ const filterTable = "holdfast_vrrp"
 const vrrpProtocol = 112
 
 // Filter says who may send VRRP to this host's own addresses. Adverts carry no
-// proof of who sent them; what comes to us from a stranger is dropped. What
+// proof of who sent them; what comes to us from a stranger is dropped, and what
+// comes in a peer's name from a hardware address that is not the peer's. What
 // other programs on this host do with multicast is theirs.
 type Filter struct {
 	Own, Peers []netip.Addr
+	// Senders are the hardware addresses of peers; of one that is not in it
+	// adverts are let in from any.
+	Senders map[netip.Addr][]string
 }
 
 // side is one family of the filter: where its addresses are in a packet.
 type side struct {
 	suffix      string
-	key         nftables.SetDatatype
+	key, pair   nftables.SetDatatype
 	family      byte
 	source, dst uint32
 	// hops is where the number of hops is that a packet may still go.
@@ -38,8 +45,8 @@ type side struct {
 }
 
 var sides = []side{
-	{"4", nftables.TypeIPAddr, unix.NFPROTO_IPV4, 12, 16, 8, 4, netip.Addr.Is4},
-	{"6", nftables.TypeIP6Addr, unix.NFPROTO_IPV6, 8, 24, 7, 16, netip.Addr.Is6},
+	{"4", nftables.TypeIPAddr, paired(nftables.TypeIPAddr), unix.NFPROTO_IPV4, 12, 16, 8, 4, netip.Addr.Is4},
+	{"6", nftables.TypeIP6Addr, paired(nftables.TypeIP6Addr), unix.NFPROTO_IPV6, 8, 24, 7, 16, netip.Addr.Is6},
 }
 
 // wanted is a table as it should be.
@@ -52,7 +59,7 @@ type wanted struct {
 
 type wantedSet struct {
 	*nftables.Set
-	addresses []netip.Addr
+	keys [][]byte
 }
 
 // content is the table for a filter.
@@ -63,12 +70,18 @@ func (f Filter) content() wanted {
 		Name: "input", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
 		Priority: nftables.ChainPriorityFilter, Policy: &accept,
 	}}
-	for i, s := range sides {
-		id := uint32(2*i) + 1 //nolint:gosec // there are two
-		own := &nftables.Set{Table: table, ID: id, Name: "own" + s.suffix, KeyType: s.key}
-		peers := &nftables.Set{Table: table, ID: id + 1, Name: "peers" + s.suffix, KeyType: s.key}
-		w.sets = append(w.sets, wantedSet{own, of(f.Own, s)}, wantedSet{peers, of(f.Peers, s)})
-		for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s)} {
+	add := func(name string, key nftables.SetDatatype, keys [][]byte) *nftables.Set {
+		id := uint32(len(w.sets)) + 1 //nolint:gosec // a handful
+		set := &nftables.Set{Table: table, ID: id, Name: name, KeyType: key}
+		w.sets = append(w.sets, wantedSet{set, keys})
+		return set
+	}
+	for _, s := range sides {
+		own := add("own"+s.suffix, s.key, keys(of(f.Own, s)))
+		peers := add("peers"+s.suffix, s.key, keys(of(f.Peers, s)))
+		bound := add("bound"+s.suffix, s.key, keys(of(f.bound(), s)))
+		pairs := add("pairs"+s.suffix, s.pair, f.pairs(s))
+		for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s), fromAnotherNIC(s, bound, pairs)} {
 			exprs := append(advertTo(s, own), stranger...)
 			w.rules = append(w.rules, append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}))
 		}
@@ -93,7 +106,7 @@ func (f Filter) Apply() (changed bool, err error) {
 	conn.AddTable(w.table)
 	conn.AddChain(w.chain)
 	for _, s := range w.sets {
-		if err := conn.AddSet(s.Set, elements(s.addresses)); err != nil {
+		if err := conn.AddSet(s.Set, elements(s.keys)); err != nil {
 			return false, fmt.Errorf("table %s: %w", filterTable, err)
 		}
 	}
@@ -135,6 +148,81 @@ func fromAfar(s side) []expr.Any {
 	}
 }
 
+// fromAnotherNIC matches what comes in a peer's name from a hardware address that
+// it does not have. On a NIC that is not Ethernet nothing is compared.
+func fromAnotherNIC(s side, bound, pairs *nftables.Set) []expr.Any {
+	// The second part of a pair lies behind the first. Of an address of IPv4 that
+	// is a register of 4 bytes (NFT_REG32_01), of one of IPv6 the next whole one,
+	// by the numbers that the kernel gives back.
+	second := uint32(9)
+	if s.length == 16 {
+		second = 2
+	}
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.source, Len: s.length},
+		&expr.Lookup{SourceRegister: 1, SetName: bound.Name, SetID: bound.ID},
+		&expr.Meta{Key: expr.MetaKeyIIFTYPE, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER)},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.source, Len: s.length},
+		&expr.Payload{DestRegister: second, Base: expr.PayloadBaseLLHeader, Offset: etherSource, Len: etherLength},
+		&expr.Lookup{SourceRegister: 1, SetName: pairs.Name, SetID: pairs.ID, Invert: true},
+	}
+}
+
+// Where a frame says who sent it.
+const (
+	etherSource = 6
+	etherLength = 6
+)
+
+// paired is the type of an address with a hardware address.
+func paired(address nftables.SetDatatype) nftables.SetDatatype {
+	pair, err := nftables.ConcatSetType(address, nftables.TypeEtherAddr)
+	if err != nil {
+		panic(err) // two are not too many
+	}
+	return pair
+}
+
+// pairs are a family's peers with each of their hardware addresses, as nftables
+// has them: each part filled up to 4 bytes. What is no hardware address is left
+// out.
+func (f Filter) pairs(s side) [][]byte {
+	var out [][]byte
+	for a, list := range f.Senders {
+		if !s.keep(a) {
+			continue
+		}
+		for _, mac := range ethernet(list) {
+			out = append(out, slices.Concat(a.AsSlice(), mac, []byte{0, 0}))
+		}
+	}
+	slices.SortFunc(out, bytes.Compare)
+	return slices.CompactFunc(out, bytes.Equal)
+}
+
+// bound are the peers of which a hardware address is known.
+func (f Filter) bound() []netip.Addr {
+	var out []netip.Addr
+	for a, list := range f.Senders {
+		if len(ethernet(list)) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// ethernet are the hardware addresses of a list, without what is none.
+func ethernet(list []string) []net.HardwareAddr {
+	var out []net.HardwareAddr
+	for _, text := range list {
+		if mac, err := net.ParseMAC(text); err == nil && len(mac) == etherLength {
+			out = append(out, mac)
+		}
+	}
+	return out
+}
+
 // of are the addresses of a family, each once.
 func of(list []netip.Addr, s side) []netip.Addr {
 	var out []netip.Addr
@@ -147,10 +235,18 @@ func of(list []netip.Addr, s side) []netip.Addr {
 	return out
 }
 
-func elements(list []netip.Addr) []nftables.SetElement {
-	var out []nftables.SetElement
+func keys(list []netip.Addr) [][]byte {
+	var out [][]byte
 	for _, a := range list {
-		out = append(out, nftables.SetElement{Key: a.AsSlice()})
+		out = append(out, a.AsSlice())
+	}
+	return out
+}
+
+func elements(list [][]byte) []nftables.SetElement {
+	var out []nftables.SetElement
+	for _, k := range list {
+		out = append(out, nftables.SetElement{Key: k})
 	}
 	return out
 }
@@ -171,7 +267,7 @@ func (w wanted) applied(conn *nftables.Conn) bool {
 		return false
 	}
 	for _, s := range w.sets {
-		if !has(conn, w.table, s.Name, s.addresses) {
+		if !has(conn, w.table, s.Name, s.keys) {
 			return false
 		}
 	}
@@ -208,7 +304,7 @@ func said(exprs []expr.Any) []expr.Any {
 	return out
 }
 
-func has(conn *nftables.Conn, table *nftables.Table, name string, want []netip.Addr) bool {
+func has(conn *nftables.Conn, table *nftables.Table, name string, want [][]byte) bool {
 	set, err := conn.GetSetByName(table, name)
 	if err != nil {
 		return false
@@ -218,7 +314,7 @@ func has(conn *nftables.Conn, table *nftables.Table, name string, want []netip.A
 		return false
 	}
 	for _, e := range list {
-		if a, ok := netip.AddrFromSlice(e.Key); !ok || !slices.Contains(want, a) {
+		if !slices.ContainsFunc(want, func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
 			return false
 		}
 	}

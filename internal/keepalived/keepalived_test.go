@@ -65,6 +65,16 @@ func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "10.98.0.13") || strings.Contains(string(out), "10.98.0.12") {
 		t.Errorf("%v: %s", err, out)
 	}
+	peer := netip.MustParseAddr("10.98.0.13")
+	f.Senders = map[netip.Addr][]string{peer: {"02:00:00:00:00:0d"}, netip.MustParseAddr("fd98::12"): {"02:00:00:00:00:0c", "02:00:00:00:00:1c"}}
+	apply("a peer's NIC", f, true)
+	apply("the same again", f, false)
+	f.Senders[peer] = []string{"02:00:00:00:00:1d"}
+	apply("another NIC", f, true)
+	out, err = exec.Command("nft", "list", "table", "inet", filterTable).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "10.98.0.13 . 02:00:00:00:00:1d") || !strings.Contains(string(out), "@pairs6") {
+		t.Errorf("%v: %s", err, out)
+	}
 	for what, edit := range map[string]string{
 		"a rule that lets strangers in":             "insert rule inet holdfast_vrrp input accept",
 		"a rule that lets all in, in place of ours": "replace rule inet holdfast_vrrp input handle %s accept",

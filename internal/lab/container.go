@@ -116,7 +116,7 @@ func (b *Lab) writeResolvConf(ctx context.Context, h Host) error {
 		return err
 	}
 	var text strings.Builder
-	for _, gw := range b.Layout.Machine.Gateways {
+	for _, gw := range b.Layout.networkOf(h).Gateways {
 		fmt.Fprintf(&text, "nameserver %s\n", gw)
 	}
 	path := filepath.Join(strings.TrimSpace(string(out)), "etc/resolv.conf")

@@ -70,6 +70,9 @@ func (d *daemon) start(ctx context.Context) error {
 	if err := d.startDNS(ctx); err != nil {
 		return err
 	}
+	if err := d.startRouters(ctx); err != nil {
+		return err
+	}
 	return d.startRegistry(ctx)
 }
 

@@ -89,11 +89,15 @@ func record(q dns.Question, a netip.Addr) dns.RR {
 	return nil
 }
 
-// startDNS answers on the gateway's addresses, over UDP and TCP.
+// startDNS answers on the gateways' addresses, over UDP and TCP.
 func (d *daemon) startDNS(ctx context.Context) error {
 	z := newZone(d.lab.Layout)
 	ns := namespace(d.lab.Layout.Switch())
-	for _, gw := range d.lab.Layout.Machine.Gateways {
+	var gateways []netip.Addr
+	for _, n := range d.lab.Layout.machineNetworks() {
+		gateways = append(gateways, n.Gateways...)
+	}
+	for _, gw := range gateways {
 		at := net.JoinHostPort(gw.String(), "53")
 		packets, err := ns.listenPacket(ctx, at)
 		if err != nil {

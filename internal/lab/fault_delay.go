@@ -46,7 +46,8 @@ func (f *faults) startRelay(nic NIC, fault Fault) error {
 	if err := f.stopRelay(nic); err != nil {
 		return err
 	}
-	bridge := f.lab.Layout.Machine.Bridge
+	h, _ := f.lab.Layout.Host(fault.Host)
+	bridge := f.lab.Layout.networkOf(h).Bridge
 	if fault.NIC == OnFencing {
 		bridge = f.lab.Layout.Fencing.Bridge
 	}

@@ -11,12 +11,14 @@ import (
 )
 
 // Names of the bridges in a lab's switch namespace, and of the two NICs that
-// every host has.
+// every host has, and of the third that some have.
 const (
 	machineBridge = "machine0"
 	fencingBridge = "fencing0"
+	farBridge     = "machine1"
 	machineNIC    = "eth0"
 	fencingNIC    = "eth1"
+	secondNIC     = "eth2"
 )
 
 // BaseDomain is the domain of every lab; the cluster's name is the lab's.
@@ -34,8 +36,10 @@ const (
 	firstMaster      = 11
 	firstWorker      = 31
 	bmcNumberOffset  = 100
+	secondOffset     = 100
 	machineNumberMAC = 0x98
 	fencingNumberMAC = 0x99
+	secondNumberMAC  = 0x96
 )
 
 // Layout is everything that follows from a Spec: names, addresses and
@@ -45,6 +49,9 @@ type Layout struct {
 	Spec    Spec
 	Machine Network
 	Fencing Network
+	// Far is the second machine network, behind a router; it has no bridge where
+	// there is none.
+	Far Network
 	// APIVIPs and IngressVIPs hold one address per family, and are empty on
 	// platform none.
 	APIVIPs     []netip.Addr
@@ -66,12 +73,17 @@ type Host struct {
 	Role state.Role
 	// Spare hosts are switched on by a person, not by lab up.
 	Spare bool
+	// Far hosts stand in the second machine network.
+	Far bool
 	// Namespace and Container are the names below /run/netns and in podman.
 	Namespace string
 	Container string
 	Machine   NIC
 	Fencing   NIC
-	BMC       BMC
+	// Second is another NIC in the machine network, without a name where there is
+	// none.
+	Second NIC
+	BMC    BMC
 	// UUID and Serial are what both SMBIOS and the BMC say.
 	UUID   string
 	Serial string
@@ -107,15 +119,21 @@ func NewLayout(s Spec) Layout {
 		l.APIVIPs = l.Machine.addrs(apiNumber)
 		l.IngressVIPs = l.Machine.addrs(ingressNumber)
 	}
+	if s.FarWorkers > 0 {
+		l.Far = network(farBridge, 97, s.Families)
+	}
+	if s.FarIngress {
+		l.IngressVIPs = l.Far.addrs(ingressNumber)
+	}
 	for i := range s.ControlPlanes {
 		role := state.RoleMaster
 		if i == 0 {
 			role = state.RoleBootstrap
 		}
-		l.Hosts = append(l.Hosts, l.host(fmt.Sprintf("cp-%d", i+1), role, firstMaster+i))
+		l.Hosts = append(l.Hosts, l.host(fmt.Sprintf("cp-%d", i+1), role, firstMaster+i, false))
 	}
 	for i := range s.Workers + s.SpareWorkers {
-		h := l.host(fmt.Sprintf("worker-%d", i+1), state.RoleWorker, firstWorker+i)
+		h := l.host(fmt.Sprintf("worker-%d", i+1), state.RoleWorker, firstWorker+i, i < s.Workers && i >= s.Workers-s.FarWorkers)
 		h.Spare = i >= s.Workers
 		l.Hosts = append(l.Hosts, h)
 	}
@@ -153,15 +171,44 @@ func (n Network) prefixed(number int) []netip.Prefix {
 	return out
 }
 
-func (l Layout) host(name string, role state.Role, number int) Host {
+// networks are all of a lab, that of the hosts first.
+func (l Layout) networks() []Network { return append(l.machineNetworks(), l.Fencing) }
+
+// machineNetworks are those of the site's machines, the first one first.
+func (l Layout) machineNetworks() []Network {
+	if l.Far.Bridge == "" {
+		return []Network{l.Machine}
+	}
+	return []Network{l.Machine, l.Far}
+}
+
+// networkOf is the machine network that a host stands in.
+func (l Layout) networkOf(h Host) Network {
+	if h.Far {
+		return l.Far
+	}
+	return l.Machine
+}
+
+// nics are all of a host's.
+func (h Host) nics() []NIC {
+	if h.Second.Name == "" {
+		return []NIC{h.Machine, h.Fencing}
+	}
+	return []NIC{h.Machine, h.Fencing, h.Second}
+}
+
+func (l Layout) host(name string, role state.Role, number int, far bool) Host {
 	sum := sha256.Sum256([]byte(l.Spec.Name + "/" + name))
 	id := "hf-" + l.Spec.Name + "-" + name
-	return Host{
+	machine := l.networkOf(Host{Far: far})
+	h := Host{
 		Name:      name,
 		Role:      role,
+		Far:       far,
 		Namespace: id,
 		Container: id,
-		Machine:   NIC{Name: machineNIC, Port: "m-" + name, MAC: mac(machineNumberMAC, sum[0], number), Addresses: l.Machine.prefixed(number)},
+		Machine:   NIC{Name: machineNIC, Port: "m-" + name, MAC: mac(machineNumberMAC, sum[0], number), Addresses: machine.prefixed(number)},
 		Fencing:   NIC{Name: fencingNIC, Port: "f-" + name, MAC: mac(fencingNumberMAC, sum[0], number), Addresses: l.Fencing.prefixed(number)},
 		BMC: BMC{
 			Addresses: l.Fencing.addrs(bmcNumberOffset + number),
@@ -172,6 +219,10 @@ func (l Layout) host(name string, role state.Role, number int) Host {
 		UUID:   uuid(sum),
 		Serial: fmt.Sprintf("HF%X", sum[16:20]),
 	}
+	if l.Spec.SecondNIC {
+		h.Second = NIC{Name: secondNIC, Port: "s-" + name, MAC: mac(secondNumberMAC, sum[0], number), Addresses: machine.prefixed(secondOffset + number)}
+	}
+	return h
 }
 
 // mac returns a locally administered unicast address.

@@ -14,7 +14,7 @@ import (
 )
 
 func TestEveryMistakeOfASpecIsReportedAtOnce(t *testing.T) {
-	bad := Spec{Name: "No-Good", ControlPlanes: 4, Workers: 99, Families: []Family{V4, V4}, POSTDelay: -1, Platform: "cloud"}
+	bad := Spec{Name: "No-Good", ControlPlanes: 4, Workers: 99, Families: []Family{V4, V4}, POSTDelay: -1, Platform: "cloud", FarWorkers: 100, FarIngress: true, RouterAdvertisements: true}
 	err := bad.Validate()
 	if err == nil {
 		t.Fatal("accepted")
@@ -24,7 +24,10 @@ control planes: 4: must be 1, 2, 3 or 5
 workers: 99: must be 0 to 20
 families: [v4 v4]: must be v4, v6, or both in the wanted order
 POST delay: -1ns: must not be negative
-platform: "cloud": must be none or baremetal`
+platform: "cloud": must be none or baremetal
+far workers: 100: must be 0 to the number of workers, 99
+far ingress: needs far workers, and hosts that hold virtual addresses
+router advertisements: need the family v6`
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Error(diff)
 	}
@@ -54,6 +57,10 @@ func layouts() map[string]Layout {
 				}
 				name := fmt.Sprintf("%d+%d %s", planes, workers, families)
 				out[name] = NewLayout(Spec{Name: "site", ControlPlanes: planes, Workers: workers, Families: list}.WithDefaults())
+				out[name+" odd"] = NewLayout(Spec{
+					Name: "site", ControlPlanes: planes, Workers: workers, Families: list, SecondNIC: true,
+					FarWorkers: workers / 2, FarIngress: workers > 0 && planes > 1, RouterAdvertisements: slices.Contains(list, V6),
+				}.WithDefaults())
 			}
 		}
 	}
@@ -79,6 +86,29 @@ func TestAddressesOfALayoutAreThoseOfTheBrief(t *testing.T) {
 	}
 }
 
+func TestAddressesOfOddLayouts(t *testing.T) {
+	l := NewLayout(Spec{
+		Name: "site", ControlPlanes: 2, Workers: 2, SpareWorkers: 1, Families: []Family{V4, V6},
+		FarWorkers: 1, FarIngress: true, RouterAdvertisements: true, SecondNIC: true,
+	}.WithDefaults())
+	got := map[string]string{"api": fmt.Sprint(l.APIVIPs), "ingress": fmt.Sprint(l.IngressVIPs), "routers": fmt.Sprint(l.routers())}
+	for _, h := range l.Hosts {
+		got[h.Name] = fmt.Sprintf("%v %v by %v", h.Machine.Addresses, h.Second.Addresses, l.networkOf(h).Gateways)
+	}
+	want := map[string]string{
+		"api": "[10.98.0.5 fd98::5]", "ingress": "[10.97.0.6 fd97::6]",
+		"routers":  "[{machine0 fd98::/64 1m0s 5s} {machine1 fd97::/64 1m0s 5s}]",
+		"cp-1":     "[10.98.0.11/24 fd98::11/64] [10.98.0.111/24 fd98::111/64] by [10.98.0.1 fd98::1]",
+		"cp-2":     "[10.98.0.12/24 fd98::12/64] [10.98.0.112/24 fd98::112/64] by [10.98.0.1 fd98::1]",
+		"worker-1": "[10.98.0.31/24 fd98::31/64] [10.98.0.131/24 fd98::131/64] by [10.98.0.1 fd98::1]",
+		"worker-2": "[10.97.0.32/24 fd97::32/64] [10.97.0.132/24 fd97::132/64] by [10.97.0.1 fd97::1]",
+		"worker-3": "[10.98.0.33/24 fd98::33/64] [10.98.0.133/24 fd98::133/64] by [10.98.0.1 fd98::1]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestNoTwoHostsShareAnIdentityOrAnAddress(t *testing.T) {
 	for name, l := range layouts() {
 		t.Run(name, func(t *testing.T) {
@@ -91,13 +121,19 @@ func TestNoTwoHostsShareAnIdentityOrAnAddress(t *testing.T) {
 					seen[v] = owner
 				}
 			}
-			take("gateway", texts(append(slices.Clone(l.Machine.Gateways), l.Fencing.Gateways...))...)
+			for _, n := range l.networks() {
+				take("gateway", texts(n.Gateways)...)
+			}
 			take("api", texts(l.APIVIPs)...)
 			take("ingress", texts(l.IngressVIPs)...)
 			for _, h := range l.Hosts {
 				take(h.Name, h.Namespace, h.UUID, h.Serial, h.Machine.MAC, h.Fencing.MAC, h.Machine.Port, h.Fencing.Port, h.BMC.Password)
-				take(h.Name, texts(h.Machine.addrs())...)
-				take(h.Name, texts(h.Fencing.addrs())...)
+				for _, nic := range h.nics() {
+					take(h.Name, texts(nic.addrs())...)
+				}
+				if l.Spec.SecondNIC {
+					take(h.Name, h.Second.MAC, h.Second.Port)
+				}
 				take(h.Name+" BMC", texts(h.BMC.Addresses)...)
 			}
 		})

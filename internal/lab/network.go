@@ -36,6 +36,9 @@ var switchSettings = map[string]string{
 	"ipv6/conf/default/router_solicitations": "0",
 }
 
+// routedSettings have it forward, between two machine networks alone.
+var routedSettings = map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1"}
+
 // hostSettings are those of a machine that has just got its addresses from
 // the site: the kernel of a lab host is shared, so nothing boots them.
 var hostSettings = map[string]string{
@@ -49,17 +52,34 @@ var hostSettings = map[string]string{
 	"ipv6/conf/default/accept_ra":    "0",
 }
 
-// switchRules keep packets for a BMC out of the machine network and the other
-// way round, whatever routes a host may set.
+// bootSettings are those of a machine that has just been switched on, of which
+// an earlier boot may have left others: the kernel's own.
+var bootSettings = map[string]string{"ipv4/conf/all/arp_ignore": "0", "ipv4/conf/all/arp_announce": "0"}
+
+// listeningSettings are, beside those, the kernel's own where a router
+// advertises: it is heard by whoever does not forward.
+var listeningSettings = map[string]string{
+	"ipv6/conf/all/forwarding": "0", "ipv6/conf/default/forwarding": "0",
+	"ipv6/conf/default/accept_ra": "1", "ipv6/conf/" + machineNIC + "/accept_ra": "1",
+}
+
+// switchRules keep packets for a BMC out of the machine networks and the other
+// way round, whatever routes a host may set. What is forwarded at all goes
+// between two machine networks.
 const switchRules = `table inet holdfast
 delete table inet holdfast
 table inet holdfast {
 	chain input {
 		type filter hook input priority filter; policy accept;
-		iifname "machine0" ip daddr 10.99.0.0/24 drop
-		iifname "machine0" ip6 daddr fd99::/64 drop
-		iifname "fencing0" ip daddr 10.98.0.0/24 drop
-		iifname "fencing0" ip6 daddr fd98::/64 drop
+		iifname { "machine0", "machine1" } ip daddr 10.99.0.0/24 drop
+		iifname { "machine0", "machine1" } ip6 daddr fd99::/64 drop
+		iifname "fencing0" ip daddr { 10.97.0.0/24, 10.98.0.0/24 } drop
+		iifname "fencing0" ip6 daddr { fd97::/64, fd98::/64 } drop
+	}
+	chain forward {
+		type filter hook forward priority filter; policy drop;
+		iifname "machine0" oifname "machine1" accept
+		iifname "machine1" oifname "machine0" accept
 	}
 }
 `
@@ -74,6 +94,11 @@ func createNetwork(ctx context.Context, l Layout) error {
 	}
 	if err := sw.sysctl(switchSettings); err != nil {
 		return err
+	}
+	if l.Far.Bridge != "" {
+		if err := sw.sysctl(routedSettings); err != nil {
+			return err
+		}
 	}
 	if err := createBridges(sw, l); err != nil {
 		return fmt.Errorf("lab switch: %w", err)
@@ -95,7 +120,7 @@ func createBridges(sw namespace, l Layout) error {
 		return err
 	}
 	defer nl.Close()
-	for i, n := range []Network{l.Machine, l.Fencing} {
+	for i, n := range l.networks() {
 		snooping := false
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = n.Bridge
@@ -187,10 +212,19 @@ func wireHost(sw namespace, h Host, l Layout) error {
 	if err := ns.sysctl(hostSettings); err != nil {
 		return err
 	}
-	return errors.Join(
-		plug(sw, ns, h.Machine, l.Machine.Bridge),
+	if l.Spec.RouterAdvertisements {
+		if err := ns.sysctl(listeningSettings); err != nil { // before its NICs are there, which take the default
+			return err
+		}
+	}
+	err := errors.Join(
+		plug(sw, ns, h.Machine, l.networkOf(h).Bridge),
 		plug(sw, ns, h.Fencing, l.Fencing.Bridge),
 	)
+	if h.Second.Name != "" {
+		err = errors.Join(err, plug(sw, ns, h.Second, l.networkOf(h).Bridge))
+	}
+	return err
 }
 
 // plug connects a host's NIC with its switch port by a veth pair, both ends

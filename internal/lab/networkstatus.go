@@ -6,7 +6,7 @@ import (
 	"os"
 
 	agent "github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/agent/network/holders"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
 )
 
 // lookForTrouble notes what the agents of running hosts say about their
@@ -38,7 +38,10 @@ func troubles(name string, data []byte) []string {
 		}
 	}
 	for _, c := range status.View.Claims {
-		out = append(out, name+": "+holders.Describe(c))
+		out = append(out, name+": "+vrrp.Explain(c))
+	}
+	for _, f := range status.View.Forged {
+		out = append(out, name+": "+vrrp.ExplainForged(f))
 	}
 	return out
 }

@@ -14,12 +14,21 @@ import (
 // nicsUp gives a host its links, addresses and default routes, as a site's
 // switch and DHCP server would. Ports in cut stay down.
 func nicsUp(l Layout, h Host, cut map[string]bool) error {
-	nl, err := namespace(h.Namespace).handle()
+	ns := namespace(h.Namespace)
+	if err := ns.sysctl(bootSettings); err != nil {
+		return err
+	}
+	if l.Spec.RouterAdvertisements {
+		if err := ns.sysctl(listeningSettings); err != nil {
+			return err
+		}
+	}
+	nl, err := ns.handle()
 	if err != nil {
 		return err
 	}
 	defer nl.Close()
-	for _, nic := range []NIC{h.Machine, h.Fencing} {
+	for _, nic := range h.nics() {
 		if err := setPort(l, nic, !cut[nic.Port]); err != nil {
 			return err
 		}
@@ -27,7 +36,7 @@ func nicsUp(l Layout, h Host, cut map[string]bool) error {
 			return err
 		}
 	}
-	return addDefaultRoutes(nl, l)
+	return addDefaultRoutes(nl, l, h)
 }
 
 func nicUp(nl *netlink.Handle, nic NIC) error {
@@ -46,12 +55,16 @@ func nicUp(nl *netlink.Handle, nic NIC) error {
 	return nil
 }
 
-func addDefaultRoutes(nl *netlink.Handle, l Layout) error {
+// addDefaultRoutes leaves that of IPv6 to the router where one advertises itself.
+func addDefaultRoutes(nl *netlink.Handle, l Layout, h Host) error {
 	link, err := nl.LinkByName(machineNIC)
 	if err != nil {
 		return err
 	}
-	for _, gw := range l.Machine.Gateways {
+	for _, gw := range l.networkOf(h).Gateways {
+		if gw.Is6() && l.Spec.RouterAdvertisements {
+			continue
+		}
 		route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: gw.AsSlice()}
 		if err := nl.RouteReplace(route); err != nil {
 			return fmt.Errorf("default route via %s: %w", gw, err)
@@ -80,7 +93,11 @@ func setPort(l Layout, nic NIC, up bool) error {
 
 // portsDown silences a host at once, before its processes are even dead.
 func portsDown(l Layout, h Host) error {
-	return errors.Join(setPort(l, h.Machine, false), setPort(l, h.Fencing, false))
+	var err error
+	for _, nic := range h.nics() {
+		err = errors.Join(err, setPort(l, nic, false))
+	}
+	return err
 }
 
 // resetNetwork brings a dead host's namespace back to what a machine without
@@ -112,7 +129,7 @@ func resetLink(nl *netlink.Handle, link netlink.Link) error {
 	switch link.Attrs().Name {
 	case "lo":
 		return flushAddresses(nl, link, netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback())
-	case machineNIC, fencingNIC:
+	case machineNIC, fencingNIC, secondNIC:
 		if err := nl.LinkSetDown(link); err != nil {
 			return err
 		}

@@ -45,8 +45,12 @@ func (l Layout) InstallConfig() ([]byte, error) {
 func (l Layout) networking() document {
 	var machine, pods []document
 	var services []string
-	for i, f := range l.Spec.Families {
-		machine = append(machine, document{"cidr": l.Machine.Prefixes[i].String()})
+	for _, n := range l.machineNetworks() {
+		for _, p := range n.Prefixes {
+			machine = append(machine, document{"cidr": p.String()})
+		}
+	}
+	for _, f := range l.Spec.Families {
 		pods = append(pods, document{"cidr": podNetworks[f].CIDR, "hostPrefix": podNetworks[f].HostPrefix})
 		services = append(services, serviceNetworks[f])
 	}

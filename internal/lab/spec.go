@@ -53,6 +53,16 @@ type Spec struct {
 	Platform Platform `json:"platform,omitempty"`
 	// Bare hosts get no Ignition: they boot their operating system and wait.
 	Bare bool `json:"bare,omitempty"`
+	// FarWorkers is how many of the workers, the last ones, stand in a second
+	// machine network behind a router.
+	FarWorkers int `json:"farWorkers,omitempty"`
+	// FarIngress puts the ingress VIPs into that network.
+	FarIngress bool `json:"farIngress,omitempty"`
+	// RouterAdvertisements has a router advertise itself and the machine network:
+	// the hosts have no other default route of IPv6, and a further address.
+	RouterAdvertisements bool `json:"routerAdvertisements,omitempty"`
+	// SecondNIC gives each host another NIC in its machine network.
+	SecondNIC bool `json:"secondNIC,omitempty"`
 	// Pull makes the hosts pull their release from a registry of the lab, as
 	// those of a disconnected site do.
 	Pull bool `json:"pull,omitempty"`
@@ -87,6 +97,18 @@ func (s Spec) String() string {
 	if s.SpareWorkers > 0 {
 		words += fmt.Sprintf(", %d spare workers", s.SpareWorkers)
 	}
+	if s.FarWorkers > 0 {
+		words += fmt.Sprintf(", %d far workers", s.FarWorkers)
+	}
+	if s.FarIngress {
+		words += ", far ingress"
+	}
+	if s.RouterAdvertisements {
+		words += ", router advertisements"
+	}
+	if s.SecondNIC {
+		words += ", second NICs"
+	}
 	if s.Bare {
 		words += ", bare"
 	}
@@ -108,6 +130,9 @@ func (s Spec) Validate() error {
 		check(s.POSTDelay >= 0, "POST delay: %s: must not be negative", s.POSTDelay),
 		check(s.Platform == PlatformNone || s.Platform == PlatformBareMetal, "platform: %q: must be none or baremetal", s.Platform),
 		check(s.Platform != PlatformNone || s.ControlPlanes == 1, "platform: none: a lab has no load balancer of its own, so it needs exactly 1 control plane"),
+		check(s.FarWorkers >= 0 && s.FarWorkers <= s.Workers, "far workers: %d: must be 0 to the number of workers, %d", s.FarWorkers, s.Workers),
+		check(!s.FarIngress || s.FarWorkers > 0 && s.Platform == PlatformBareMetal, "far ingress: needs far workers, and hosts that hold virtual addresses"),
+		check(!s.RouterAdvertisements || slices.Contains(s.Families, V6), "router advertisements: need the family v6"),
 		check(!s.Pull || !s.Bare, "pull: bare hosts install nothing"),
 	)
 }

@@ -14,8 +14,8 @@ import (
 const proxy = "proxy: {httpProxy: \"http://clerk:hush-proxy@10.98.0.9:3128\", noProxy: \" .example.org, 10.98.0.0/24\"}\n"
 
 func TestTheProxyIsNotUsedForTheClustersOwn(t *testing.T) {
-	const want = ".cluster.local,.example.org,.svc,10.128.0.0/14,10.98.0.0/24,127.0.0.1,172.30.0.0/16,::1," +
-		"api-int.shop.example.test,fd44::/56,fd96::/112,fd98::/64,localhost"
+	const want = ".apps.shop.example.test,.cluster.local,.example.org,.svc,10.128.0.0/14,10.98.0.0/24,127.0.0.1,172.30.0.0/16,::1," +
+		"api-int.shop.example.test,api.shop.example.test,fd44::/56,fd96::/112,fd98::/64,localhost"
 	s := sitetest.New(t, sitetest.TwoDual+proxy)
 	if got := s.Config.NoProxy(); got != want {
 		t.Errorf("got %s", got)

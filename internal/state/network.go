@@ -95,6 +95,9 @@ type NetworkView struct {
 	// Addresses and Routes are all that the kernel has.
 	Addresses []HostAddress `json:"addresses,omitempty"`
 	Routes    []HostRoute   `json:"routes,omitempty"`
+	// Hardware are, by interface with an address, the hardware addresses that its
+	// packets may come from: several where it is a bond's.
+	Hardware map[string][]string `json:"hardware,omitempty"`
 	// Nodes are unknown until a whole list was had, in this run or, from the
 	// disk, in an earlier one. A failed or partial look leaves them as they are.
 	Nodes Fact[[]Node] `json:"nodes"`
@@ -120,6 +123,9 @@ type NetworkView struct {
 	// Claims are what was last heard about this cluster's VIPs that should not
 	// be: who else holds one, or sends adverts about one.
 	Claims []VIPClaim `json:"claims,omitempty"`
+	// Forged are the adverts that were last heard and that no host of this
+	// cluster sends.
+	Forged []ForgedAdvert `json:"forged,omitempty"`
 	// Upstreams are the site's name servers, in order, without this host.
 	Upstreams []netip.AddrPort `json:"upstreams,omitempty"`
 }
@@ -134,15 +140,29 @@ func (v NetworkView) Self() (Node, bool) {
 	return Node{}, false
 }
 
-// VIPClaim is a stranger's claim to a virtual IP.
+// VIPClaim is a claim to a virtual IP that should not be.
 type VIPClaim struct {
 	// VIP is invalid where somebody else only sends adverts about it.
 	VIP netip.Addr `json:"vip,omitzero"`
-	// By is the stranger's address, network or hardware.
+	// By is the claimant's address, network or hardware.
 	By string `json:"by"`
 	// RouterID is set where adverts with that id, about a virtual IP of this
 	// cluster, came from no peer.
 	RouterID uint8 `json:"routerID,omitempty"`
+	// Host is the node whose hardware address it is, empty for a stranger: it
+	// answers for the VIP and sends no adverts, so nothing on it keeps the VIP.
+	Host string `json:"host,omitempty"`
+}
+
+// ForgedAdvert is an advert in the name of a host that did not send it.
+type ForgedAdvert struct {
+	VIP netip.Addr `json:"vip"`
+	// As is the address of the host in whose name it came, By the hardware
+	// address that it came from.
+	As netip.Addr `json:"as"`
+	By string     `json:"by"`
+	// Excess is set where it has a higher priority than any host can have.
+	Excess bool `json:"excess,omitempty"`
 }
 
 // Balancer is what a haproxy says about the API servers behind it.

@@ -30,6 +30,9 @@ type Node struct {
 	// Lost are the role labels that the host has by what it is, and that its Node
 	// lacks. They are among Labels.
 	Lost []string `json:",omitempty"`
+	// Kept are the annotations that its Node lacks, and had when it was last known
+	// with them. They are among Annotations.
+	Kept []string `json:",omitempty"`
 }
 
 // CompareNodes orders nodes by name.

@@ -34,6 +34,9 @@ type VIPReport struct {
 	Certificate []netip.Addr `json:"certificate,omitempty"`
 	// Addresses are the host's own, with their networks and without VIPs.
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	// Hardware are, by those addresses, the hardware addresses that their packets
+	// may come from.
+	Hardware map[netip.Addr][]string `json:"hardware,omitempty"`
 	// Gateways are the routers that it sends through.
 	Gateways []netip.Addr `json:"gateways,omitempty"`
 	// Router is true where a ready router runs on the host.

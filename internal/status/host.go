@@ -180,8 +180,17 @@ func (t *hearing) vips(v state.NetworkView, list []netip.Addr, kind string) []st
 	for _, a := range list {
 		vip := standing.VIP{Address: a, Kind: kind}
 		for _, c := range v.Claims {
-			if c.VIP == a {
+			switch {
+			case c.VIP != a:
+			case c.Host != "":
+				vip.Left = append(vip.Left, c.Host)
+			default:
 				vip.Claims = append(vip.Claims, c.By)
+			}
+		}
+		for _, f := range v.Forged {
+			if f.VIP == a {
+				vip.Forged = append(vip.Forged, f.By+" in the name of "+f.As.String())
 			}
 		}
 		out = append(out, vip)

@@ -261,7 +261,8 @@ func root(t *testing.T) string {
 		Nodes: state.Known([]state.Node{
 			{Name: "cp-1", Labels: map[string]string{state.LabelControlPlane: ""}}, {Name: "cp-2", Labels: map[string]string{state.LabelControlPlane: ""}},
 		}),
-		Claims: []state.VIPClaim{{VIP: vip, By: "aa:bb:cc:dd:ee:ff"}},
+		Claims: []state.VIPClaim{{VIP: vip, By: "aa:bb:cc:dd:ee:ff"}, {VIP: vip, By: "02:00:00:00:00:0c", Host: "cp-2"}},
+		Forged: []state.ForgedAdvert{{VIP: vip, As: netip.MustParseAddr("10.98.0.12"), By: "aa:bb:cc:dd:ee:ff"}},
 	}})
 	put(t, dir, pacemakerstatus.LivePath, pacemakerstatus.Report{Host: "cp-1", At: at, Status: etcdv1.PacemakerClusterStatus{Nodes: &[]etcdv1.PacemakerClusterNodeStatus{}}})
 	put(t, dir, state.FencingHistoryPath, fence.Record{Time: at.Add(-time.Hour), Target: "cp-2", By: "cp-1", Off: true, Phases: fence.Phases{Total: 1200 * time.Millisecond}})
@@ -305,7 +306,8 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 	if !two.LastFence.Value.Off || two.LastFence.Value.Took != 1200*time.Millisecond || !two.Verified.Known {
 		t.Errorf("%+v", two.LastFence)
 	}
-	if v := f.VIPs[0]; !slices.Equal(v.Holders.Value, []string{"cp-1"}) || len(v.Claims) != 1 {
+	if v := f.VIPs[0]; !slices.Equal(v.Holders.Value, []string{"cp-1"}) || len(v.Claims) != 1 ||
+		!slices.Equal(v.Left, []string{"cp-2"}) || !slices.Equal(v.Forged, []string{"aa:bb:cc:dd:ee:ff in the name of 10.98.0.12"}) {
 		t.Errorf("%+v", v)
 	}
 	if v := standing.Describe(f); v.Sources[0].Text == "" || v.Redundancy.Survives == standing.Yes {

@@ -30,6 +30,8 @@ type shape struct {
 	families int
 	// short marks those that CI tries.
 	short bool
+	// play is what only this shape is there for.
+	play func(cluster)
 }
 
 var shapes = []shape{
@@ -38,6 +40,12 @@ var shapes = []shape{
 	{name: "1-2-dual", flags: []string{"--control-planes=1", "--workers=2", "--families=v4,v6"}, nodes: 3, families: 2},
 	{name: "2-0-dual", flags: []string{"--control-planes=2", "--families=v4,v6"}, nodes: 2, vips: true, families: 2, short: true},
 	{name: "3-1-v6", flags: []string{"--control-planes=3", "--workers=1", "--families=v6"}, nodes: 4, vips: true, families: 1},
+	{
+		name: "2-2-far", flags: []string{"--control-planes=2", "--workers=2", "--far-workers=1", "--far-ingress", "--families=v4,v6"},
+		nodes: 4, families: 2, play: cluster.twoMachineNetworks,
+	},
+	{name: "2-0-nics", flags: []string{"--control-planes=2", "--second-nic"}, nodes: 2, families: 1, play: cluster.twoNICsInOneNetwork},
+	{name: "2-0-ra", flags: []string{"--control-planes=2", "--families=v4,v6", "--router-advertisements"}, nodes: 2, families: 2, play: cluster.routerAdvertisements},
 }
 
 // chosen returns the shapes that the flag names.
@@ -180,6 +188,9 @@ func TestClusters(t *testing.T) {
 			c.namesOutliveAHost(s)
 			if s.vips {
 				c.vipMovesWhenItsHolderDies()
+			}
+			if s.play != nil {
+				s.play(c)
 			}
 			c.upAgainDoesNothing(s)
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/balancer"
 	"github.com/holdfast/holdfast/internal/agent/network/holders"
 	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
+	"github.com/holdfast/holdfast/internal/agent/network/links"
 	"github.com/holdfast/holdfast/internal/agent/network/mayhold"
 	"github.com/holdfast/holdfast/internal/agent/network/mdns"
 	"github.com/holdfast/holdfast/internal/agent/network/names"
@@ -21,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/haproxy"
 	"github.com/holdfast/holdfast/internal/kube"
 	publisher "github.com/holdfast/holdfast/internal/mdns"
+	"github.com/holdfast/holdfast/internal/nic"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/payload"
@@ -47,6 +49,7 @@ func (n *Network) compose() {
 		},
 		probe.Router{},
 	}
+	n.add(&links.Piece{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit})
 	n.add(n.keepalived())
 	if n.Site.Role.ControlPlane() {
 		options := balancer.HostOptions(payload.Image("haproxy"))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -108,11 +109,10 @@ func (f *Finding) keepalived(s network.Status) {
 	}
 	f.fact("this host holds %s", strings.Join(held, ", "))
 	for _, c := range s.View.Claims {
-		if c.RouterID != 0 {
-			f.trouble("%s, no host of this cluster, sends adverts about one of its virtual IPs, with its router id %d", c.By, c.RouterID)
-			continue
-		}
-		f.trouble("%s also answers for %s", c.By, c.VIP)
+		f.trouble("%s", vrrp.Explain(c))
+	}
+	for _, forged := range s.View.Forged {
+		f.trouble("%s", vrrp.ExplainForged(forged))
 	}
 }
 

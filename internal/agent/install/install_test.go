@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -182,6 +183,34 @@ func TestEveryVIPThatIsInUseIsNamed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// A stranger that has the ingress VIP is heard in the VIP's own network alone.
+func TestAVIPIsAskedAboutAndHeldInItsOwnNetwork(t *testing.T) {
+	on := func(nic string, index int, p string) state.HostAddress {
+		return state.HostAddress{Interface: nic, Index: index, Prefix: netip.MustParsePrefix(p), Usable: true}
+	}
+	api, ingress := netip.MustParseAddr("10.98.0.5"), netip.MustParseAddr("10.99.0.6")
+	v := state.NetworkView{
+		Settings: state.NetworkSettings{
+			ManagedVIPs: true, APIVIPs: []netip.Addr{api}, IngressVIPs: []netip.Addr{ingress},
+			MachineNetworks: []netip.Prefix{netip.MustParsePrefix("10.98.0.0/24"), netip.MustParsePrefix("10.99.0.0/24")},
+		},
+		Role: state.RoleBootstrap, Host: state.HostFacts{NodeName: "cp-1", Interface: "eth0"},
+		Addresses: []state.HostAddress{on("eth0", 2, "10.98.0.11/24"), on("eth1", 3, "10.99.0.11/24")},
+	}
+	ask, hold, err := places(v)
+	if err != nil || fmt.Sprint(ask) != "map[eth0:[10.98.0.5] eth1:[10.99.0.6]]" || fmt.Sprint(hold) != "map[10.98.0.5:eth0]" {
+		t.Errorf("asks %v, holds %v, %v", ask, hold, err)
+	}
+	v.Host.Interface, v.Addresses = "eth0", v.Addresses[:1]
+	if ask, _, err := places(v); err != nil || fmt.Sprint(ask) != "map[eth0:[10.98.0.5]]" {
+		t.Errorf("without a NIC in the network of ingress: asks %v, %v", ask, err)
+	}
+	v.Addresses = []state.HostAddress{on("eth0", 2, "10.99.0.11/24")}
+	if _, hold, err := places(v); err == nil || len(hold) != 0 || !strings.Contains(err.Error(), "VIP 10.98.0.5 is in 10.98.0.0/24, where this host has no address") {
+		t.Errorf("without one in that of the API: holds %v, %v", hold, err)
 	}
 }
 

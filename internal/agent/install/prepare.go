@@ -16,8 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
+	"github.com/holdfast/holdfast/internal/agent/network/settings"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/payload"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
@@ -61,29 +64,74 @@ func (r *run) fencedByName(name string) error {
 
 // holdVIP puts the API VIPs on this host before anything can hold them by
 // VRRP, so that the other hosts reach the configuration server from the first
-// moment. keepalived takes them over as they are.
+// moment. keepalived takes them over as they are. Who has a VIP is asked in the
+// VIP's own network, as far as this host is in it.
 func (r *run) holdVIP(ctx context.Context) error {
 	if _, err := os.Stat(keepalived.PodPath); err == nil {
 		return nil // a re-run: keepalived decides
 	}
-	link, err := netlink.LinkByName(r.facts.Interface)
-	if err != nil {
-		return fmt.Errorf("interface %s: %w", r.facts.Interface, err)
-	}
-	taken, err := observe.Holders(ctx, r.facts.Interface, r.Site.VIPs())
-	if err == nil {
-		err = free(r.Site.VIPs(), taken)
-	}
+	v, err := r.network()
 	if err != nil {
 		return err
 	}
-	for _, vip := range r.Site.Config.APIVIPs() {
-		err := netlink.AddrAdd(link, &netlink.Addr{IPNet: hostRoute(vip), Flags: unix.IFA_F_NODAD})
+	ask, hold, err := places(v)
+	if err != nil {
+		return err
+	}
+	for nic, vips := range ask {
+		taken, err := observe.Holders(ctx, nic, vips)
+		if err == nil {
+			err = free(vips, taken)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for vip, nic := range hold {
+		link, err := netlink.LinkByName(nic)
+		if err != nil {
+			return fmt.Errorf("interface %s: %w", nic, err)
+		}
+		err = netlink.AddrAdd(link, &netlink.Addr{IPNet: hostRoute(vip), Flags: unix.IFA_F_NODAD})
 		if err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("hold VIP %s on %s: %w", vip, r.facts.Interface, err)
+			return fmt.Errorf("hold VIP %s on %s: %w", vip, nic, err)
 		}
 	}
 	return nil
+}
+
+// network is what this host's network is before any agent keeps it.
+func (r *run) network() (v state.NetworkView, err error) {
+	if v.Settings, err = settings.Of(r.Site); err != nil {
+		return v, err
+	}
+	now, err := netwatch.Read(nil)
+	v.Role, v.Host, v.Addresses, v.Routes = r.Site.Role, r.facts, now.Addresses, now.Routes
+	return v, err
+}
+
+// places says which VIPs to ask about on which interface, and on which to hold
+// those of the API. An ingress VIP of a network that this host is not in is for
+// others to ask about; one of the API it could not hold.
+func places(v state.NetworkView) (ask map[string][]netip.Addr, hold map[netip.Addr]string, err error) {
+	ask, hold = map[string][]netip.Addr{}, map[netip.Addr]string{}
+	var errs []error
+	for _, vip := range v.Settings.VIPs() {
+		nic, away := vrrp.Where(v, vip)
+		api := slices.Contains(v.Settings.APIVIPs, vip)
+		switch {
+		case away != "" && api:
+			errs = append(errs, fmt.Errorf("VIP %s %s: the host that brings the cluster up holds the API's VIPs first, "+
+				"so it needs an address in their network, or rendezvousIP has to name another host", vip, away))
+			continue
+		case away != "":
+			continue
+		case api:
+			hold[vip] = nic
+		}
+		ask[nic] = append(ask[nic], vip)
+	}
+	return ask, hold, errors.Join(errs...)
 }
 
 // free returns an error that names every VIP that another machine answers for.

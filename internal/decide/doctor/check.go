@@ -93,7 +93,7 @@ type Result struct {
 
 // Checks lists all checks, those first that cost most.
 func Checks() []Check {
-	return slices.Concat(powerChecks, fencingChecks, ringChecks, clockChecks, etcdChecks, hostChecks, dnsChecks, drainChecks)
+	return slices.Concat(powerChecks, fencingChecks, ringChecks, clockChecks, etcdChecks, hostChecks, nicChecks, dnsChecks, drainChecks)
 }
 
 // Find returns the check of that name.

@@ -44,10 +44,10 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	}
 	one := wellMany("cp-1")
 	one.Cluster.Pods.Value = one.Cluster.Pods.Value[:1]
-	if got, want := ids(one), "power-reboots clock-sync etcd-disk etcd-space nodes certificates swap names"; got != want {
+	if got, want := ids(one), "power-reboots clock-sync etcd-disk etcd-space nodes certificates swap names nic-arp nic-router-advertisements"; got != want {
 		t.Errorf("one host: %s", got)
 	}
-	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space nodes certificates versions swap names cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
+	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space nodes certificates versions swap names nic-arp nic-router-advertisements cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
 		t.Errorf("three hosts: %s", got)
 	}
 	if len(Examine(wellTwo())) != len(Checks()) {

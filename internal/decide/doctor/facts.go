@@ -68,6 +68,7 @@ type Host struct {
 	Disk         state.Fact[Disk]          `json:"disk"`
 	Certificates state.Fact[[]Certificate] `json:"certificates"`
 	Names        state.Fact[[]Name]        `json:"names"`
+	NICs         state.Fact[NICs]          `json:"nics"`
 }
 
 // Clock is what keeps a host's clock right.

@@ -35,6 +35,7 @@ func wellHost(name, peer, number string, delay time.Duration) Host {
 			{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(3000 * day), Authority: true},
 			{Path: "/etc/kubernetes/pki/apiserver.crt", Ends: now.Add(300 * day)},
 		}),
+		NICs:  state.Known(NICs{Uplinks: []string{"eth0", "eth1", "eth2"}}),
 		Names: state.Known([]Name{{Name: "api.one.site", Addresses: []string{"10.0.0.5"}, Want: []string{"10.0.0.5"}}}),
 	}
 }

@@ -67,6 +67,7 @@ func one(n, before state.Node, site Site) state.Node {
 	if len(n.Addresses) == 0 || kept && len(before.Addresses) > 0 {
 		n.Addresses = before.Addresses // a new Node has none for its first seconds
 	}
+	keepReport(&n, before)
 	n.Lost = noderole.Missing(n.Labels, site.MastersSchedulable, labelled || kept)
 	if len(n.Lost) > 0 {
 		n.Labels = maps.Clone(n.Labels)
@@ -78,6 +79,22 @@ func one(n, before state.Node, site Site) state.Node {
 		}
 	}
 	return n
+}
+
+// keepReport keeps what a host said about itself where its Node says nothing any
+// more, until the host says it anew: who is a peer for a VIP of another network
+// than the node's address hangs on that.
+func keepReport(n *state.Node, before state.Node) {
+	text := before.Annotations[state.AnnotationVIPs]
+	if n.Annotations[state.AnnotationVIPs] != "" || text == "" {
+		return
+	}
+	n.Annotations = maps.Clone(n.Annotations)
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	n.Annotations[state.AnnotationVIPs] = text
+	n.Kept = []string{state.AnnotationVIPs}
 }
 
 // replaced is whether a node is listed, or an address of it is another's now.

@@ -137,6 +137,45 @@ func TestADeletedNodeTakesNoPeerFromAVirtualIPAndNoBackendFromTheBalancer(t *tes
 	}
 }
 
+// The VIP is in a network that the nodes' own addresses are not in: who is a
+// peer there only the reports tell.
+func TestANodeThatLostItsReportIsAPeerByWhatItSaidLast(t *testing.T) {
+	report := func(n state.Node, address string) state.Node {
+		n.Annotations = map[string]string{state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Addresses: []netip.Prefix{netip.MustParsePrefix(address)}})}
+		return n
+	}
+	known := Merge(nil, []state.Node{report(master("cp-1", "10.0.0.1"), "10.1.0.1/24"), report(master("cp-2", "10.0.0.2"), "10.1.0.2/24")}, two)
+	view := state.NetworkView{
+		Role: state.RoleMaster, Stage: state.StageInstalled,
+		Settings: state.NetworkSettings{Cluster: "shop", ManagedVIPs: true, APIVIPs: []netip.Addr{netip.MustParseAddr("10.1.0.5")}, ControlPlanes: 2},
+		Host:     state.HostFacts{NodeName: "cp-1", Addresses: known[0].Addresses},
+		Addresses: []state.HostAddress{
+			{Interface: "eth0", Index: 1, Prefix: netip.MustParsePrefix("10.0.0.1/24"), Usable: true},
+			{Interface: "eth1", Index: 2, Prefix: netip.MustParsePrefix("10.1.0.1/24"), Usable: true},
+		},
+	}
+	for range 2 { // and again, as the API says something else meanwhile
+		known = Merge(known, []state.Node{master("cp-1", "10.0.0.1"), master("cp-2", "10.0.0.2")}, two)
+		view.Nodes = state.Known(known)
+		verdict := vrrp.Instances(view)
+		if len(verdict.Instances) != 1 || verdict.Instances[0].Peers[0] != netip.MustParseAddr("10.1.0.2") || len(known[0].Kept) != 1 {
+			t.Errorf("%+v of %+v", verdict, known)
+		}
+		if r := Of(withBalancer(view)); r == nil || len(r.VRRP) != 1 {
+			t.Errorf("it counts on %+v", r)
+		}
+	}
+	if back := Merge(known, []state.Node{report(master("cp-1", "10.0.0.1"), "10.1.0.9/24")}, two); len(back[0].Kept) != 0 ||
+		!strings.Contains(back[0].Annotations[state.AnnotationVIPs], "10.1.0.9/24") {
+		t.Errorf("%+v", back[0])
+	}
+}
+
+func withBalancer(v state.NetworkView) state.NetworkView {
+	v.Balancer = state.Known(state.Balancer{Backends: map[string]bool{"cp-1": true, "cp-2": true}})
+	return v
+}
+
 func TestTheListItselfIsLeftAsItIs(t *testing.T) {
 	listed := []state.Node{master("cp-1", "10.0.0.1"), node("cp-2", "10.0.0.2", isMaster)}
 	Merge([]state.Node{master("cp-2", "10.0.0.2")}, listed, two)

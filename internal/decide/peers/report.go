@@ -2,7 +2,6 @@ package peers
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
@@ -45,7 +44,5 @@ func Of(v state.NetworkView) *state.PeerReport {
 // heard is whether a node is a peer for each API VIP.
 func heard(v vrrp.Verdict, n state.Node) bool {
 	api := slices.DeleteFunc(slices.Clone(v.Instances), func(i vrrp.Instance) bool { return i.Kind != vrrp.API })
-	return !slices.ContainsFunc(api, func(i vrrp.Instance) bool {
-		return !slices.ContainsFunc(n.Addresses, func(a netip.Addr) bool { return slices.Contains(i.Peers, a) })
-	})
+	return !slices.ContainsFunc(api, func(i vrrp.Instance) bool { return !i.Knows(n) })
 }

@@ -181,8 +181,11 @@ type VIP struct {
 	// Holders are the hosts that say that they have it, by name: Merge makes them
 	// of what the hosts hold.
 	Holders Seen[[]string]
-	// Claims are strangers that answer for it.
-	Claims []string
+	// Claims are strangers that answer for it, Left hosts that answer for it and
+	// announce it to nobody, by name.
+	Claims, Left []string
+	// Forged are adverts for it that no host sent: "MAC in the name of ADDRESS".
+	Forged []string
 }
 
 // Object is an object that should be there.

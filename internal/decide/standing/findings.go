@@ -124,24 +124,40 @@ func (d describer) ofSetUp() []Finding {
 	}}
 }
 
+// pageTwoHolders is about addresses that more than one machine has, or wants.
+const pageTwoHolders = "docs/runbook/vip-two-holders.md"
+
 // ofVIPs are addresses that nobody has, or more than one.
 func (d describer) ofVIPs() []Finding {
 	var out []Finding
 	for _, v := range d.VIPs {
 		name := v.Kind + " VIP " + v.Address.String()
 		list, lost := d.holders(v)
+		if len(v.Forged) > 0 {
+			out = append(out, Finding{
+				Level: Critical, What: "adverts for " + name + " come from " + strings.Join(v.Forged, ", ") + ", which did not send them",
+				Means: "Somebody on the network tries to take the address from its holder. Find that port in the switch, and shut it.",
+				Type:  "nft list table inet holdfast_vrrp", On: oneHost, Page: pageTwoHolders,
+			})
+		}
 		switch {
 		case len(v.Claims) > 0:
 			out = append(out, Finding{
 				Level: Critical, What: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is no host of this cluster",
 				Means: "Clients reach now the one, now the other.",
-				Type:  "ip neighbour show " + v.Address.String(), Page: "docs/runbook/vip-two-holders.md",
+				Type:  "ip neighbour show " + v.Address.String(), Page: pageTwoHolders,
+			})
+		case len(v.Left) > 0:
+			out = append(out, Finding{
+				Level: Warning, What: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which announces it to nobody",
+				Means: "It was left there, or a switch answers for it. Clients may reach either; no other host is kept from it.",
+				Type:  "sudo systemctl restart holdfast-agent", On: v.Left[0], Page: pageTwoHolders,
 			})
 		case len(list) > 1:
 			out = append(out, Finding{
 				Level: Critical, What: fmt.Sprintf("%s: %s say that they have it", name, strings.Join(list, " and ")),
 				Means: "For a third of a second that is how it moves. If it lasts, the two do not hear each other's VRRP.",
-				Type:  "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'", On: list[0], Page: "docs/runbook/vip-two-holders.md",
+				Type:  "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'", On: list[0], Page: pageTwoHolders,
 			})
 		case v.Holders.Known && len(list)+len(lost) == 0 && d.writes() == No:
 			out = append(out, Finding{

@@ -121,12 +121,20 @@ func withVIP(list []VIP, v VIP) []VIP {
 	if i < 0 {
 		return append(list, v)
 	}
-	for _, c := range v.Claims {
-		if !slices.Contains(list[i].Claims, c) {
-			list[i].Claims = append(slices.Clone(list[i].Claims), c)
+	list[i].Claims = union(list[i].Claims, v.Claims)
+	list[i].Left = union(list[i].Left, v.Left)
+	list[i].Forged = union(list[i].Forged, v.Forged)
+	return list
+}
+
+func union(a, b []string) []string {
+	a = slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
 		}
 	}
-	return list
+	return a
 }
 
 // hold finds the holders of each VIP. That nobody has one is known only where

@@ -14,8 +14,8 @@ func TestWhatAHostSaysOfItselfGoesBeforeWhatTheAPIHas(t *testing.T) {
 	vip := netip.MustParseAddr("10.98.0.5")
 	old := Host{Name: "cp-1", Holds: Know([]netip.Addr(nil), "the API", now), Kubelet: ready(since)}
 	own := Host{Name: "cp-1", ControlPlane: true, Holds: Know([]netip.Addr{vip}, "cp-1", now)}
-	f := Merge(Facts{Hosts: []Host{own}, VIPs: []VIP{{Address: vip}}}, Facts{Hosts: []Host{old}, VIPs: []VIP{{Address: vip, Claims: []string{"x"}}}})
-	if len(f.Hosts) != 1 || f.Hosts[0].Holds.From != "cp-1" || !f.Hosts[0].Kubelet.Known || len(f.VIPs) != 1 || len(f.VIPs[0].Claims) != 1 {
+	f := Merge(Facts{Hosts: []Host{own}, VIPs: []VIP{{Address: vip}}}, Facts{Hosts: []Host{old}, VIPs: []VIP{{Address: vip, Claims: []string{"x"}, Left: []string{"cp-2"}, Forged: []string{"y"}}}})
+	if len(f.Hosts) != 1 || f.Hosts[0].Holds.From != "cp-1" || !f.Hosts[0].Kubelet.Known || len(f.VIPs) != 1 || len(f.VIPs[0].Claims)+len(f.VIPs[0].Left)+len(f.VIPs[0].Forged) != 3 {
 		t.Errorf("%+v", f)
 	}
 	if !slices.Equal(f.VIPs[0].Holders.Value, []string{"cp-1"}) {

@@ -100,7 +100,7 @@ func (d describer) withoutPeers(h Host) []Finding {
 		if o.Name != h.Name && !vrrp {
 			out = append(out, Finding{
 				Level: Warning, What: fmt.Sprintf("%s does not count on %s for the API VIP", h.Name, o.Name), Page: pageDeleted,
-				Means: "The two do not hear each other's VRRP: both may hold it at once.",
+				Means: "The two do not hear each other's VRRP: both may hold it at once, or one of them is not in its network and cannot hold it.",
 				Type:  "sudo holdfast-agent monitor", On: h.Name,
 			})
 		}

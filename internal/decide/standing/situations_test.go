@@ -222,6 +222,11 @@ func situations(t *testing.T) map[string]Facts {
 	f.VIPs[1].Claims = []string{"3e:e1:f7:97:3e:d3"}
 	out["vip-two-holders"] = f
 
+	f = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	f.VIPs[0].Left = []string{"cp-2"}
+	f.VIPs[1].Forged = []string{"3e:e1:f7:97:3e:d3 in the name of 10.98.0.12"}
+	out["vip-left-behind-and-forged"] = f
+
 	f = pair()
 	f.SetUp = Know(SetUp{Doing: "step 2 of 5, Pacemaker is set up on cp-2"}, "the API", now)
 	out["pair-not-set-up"] = f

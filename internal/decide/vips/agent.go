@@ -17,13 +17,17 @@ func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.A
 		Router: v.Router.Known && v.Router.Value.Ready,
 	}
 	maybe := slices.Concat(out.VIPs, before.Holds, before.VIPs)
+	hardware := map[netip.Addr][]string{}
 	for _, a := range v.Addresses {
 		own := a.Prefix.Addr()
 		switch {
 		case slices.Contains(maybe, own) && !slices.Contains(v.Host.Addresses, own):
 			out.Holds = append(out.Holds, own)
-		case ownInCluster(a, v.Settings.MachineNetworks, v.Host.Interface):
+		case ownInCluster(a, v):
 			out.Addresses = append(out.Addresses, a.Prefix)
+			if list := v.Hardware[a.Interface]; len(list) > 0 {
+				hardware[own] = list
+			}
 		}
 	}
 	for _, r := range v.Routes {
@@ -32,22 +36,25 @@ func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.A
 		}
 	}
 	out.Holds, out.Gateways = distinct(out.Holds), distinct(out.Gateways)
+	if len(hardware) > 0 {
+		out.Hardware = hardware
+	}
 	slices.SortFunc(out.Addresses, netip.Prefix.Compare)
 	out.Addresses = slices.Compact(out.Addresses)
 	return out
 }
 
 // ownInCluster leaves out what is a host's own affair, such as the bridge of
-// its pods.
-func ownInCluster(a state.HostAddress, machine []netip.Prefix, iface string) bool {
+// its pods. A site that names no machine networks has those of its VIPs.
+func ownInCluster(a state.HostAddress, v state.NetworkView) bool {
 	addr := a.Prefix.Addr()
 	if !a.Usable || addr.IsLoopback() || addr.IsLinkLocalUnicast() {
 		return false
 	}
-	if len(machine) == 0 {
-		return a.Interface == iface
+	if len(v.Settings.MachineNetworks) == 0 {
+		return a.Interface == v.Host.Interface || slices.ContainsFunc(v.Settings.VIPs(), a.Prefix.Contains)
 	}
-	return inAny(addr, machine)
+	return inAny(addr, v.Settings.MachineNetworks)
 }
 
 func among(list, other []netip.Addr) []netip.Addr {

@@ -138,7 +138,7 @@ func Examine(s Snapshot) Decision {
 	}
 	s.Status = s.upgraded()
 	s.Spec = s.filled()
-	d.Findings = slices.Concat(s.soundNetworks(s.Path.Child("machineNetworks")), s.lists().Findings())
+	d.Findings = slices.Concat(s.soundNetworks(s.Path.Child("machineNetworks")), s.lists().Findings(), s.strangeFamilies(s.entries()))
 	for _, a := range s.entries() {
 		d.Findings = append(d.Findings, a.fits(&s)...)
 	}
@@ -212,7 +212,7 @@ func (s Snapshot) filled() Values {
 func (s Snapshot) judge(d *Decision) {
 	wish := s.difference()
 	d.Added, d.Removed = addresses(wish), s.removed()
-	d.Findings = slices.Concat(s.networkFindings(), s.lists().Findings(), s.changes())
+	d.Findings = slices.Concat(s.networkFindings(), s.lists().Findings(), s.changes(), s.strangeFamilies(wish))
 	if len(d.Findings) == 0 {
 		for _, a := range wish {
 			d.Findings = append(d.Findings, a.fits(&s)...)
@@ -256,7 +256,9 @@ func (s Snapshot) accepted() Values {
 func (s Snapshot) unknown(d *Decision, wish []added) {
 	if !s.NetworksKnown {
 		d.Pending = append(d.Pending, "the networks of pods and services (object networks.config.openshift.io/cluster) cannot be read")
-		d.Unknown[RulePodNetwork], d.Unknown[RuleServiceNetwork] = "not read", "not read"
+		for _, r := range []Rule{RulePodNetwork, RuleServiceNetwork, RuleClusterFamily} {
+			d.Unknown[r] = "not read"
+		}
 	}
 	if len(s.Spec.MachineNetworks) == 0 {
 		for _, r := range []Rule{RuleMachineNetwork, RuleHostsHold, RuleEdge} {

@@ -205,6 +205,23 @@ hosts-have-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, a
 		`hosts-can-hold: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd97::5": lies in fd97::/64, where no control plane has an address to hold it beside`,
 	},
 	{
+		"pods have the family of a new VIP", func(s *vips.Snapshot) {
+			add("fd98::5", "fd98::6")(s)
+			s.Cluster, s.Service = s.Cluster[:1], s.Service[:1]
+		},
+		`cluster-has-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, and the pod network is 10.128.0.0/14: only a cluster whose pods and services have both families takes a second pair
+cluster-has-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, and the pod network is 10.128.0.0/14: only a cluster whose pods and services have both families takes a second pair`,
+	},
+	{
+		"services have the family of a new VIP, also where its machine network comes with it", func(s *vips.Snapshot) {
+			s.Status.MachineNetworks = s.Status.MachineNetworks[:1]
+			add("fd98::5", "fd98::6")(s)
+			s.Service = s.Service[:1]
+		},
+		`cluster-has-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, and the service network is 172.30.0.0/16: only a cluster whose pods and services have both families takes a second pair
+cluster-has-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, and the service network is 172.30.0.0/16: only a cluster whose pods and services have both families takes a second pair`,
+	},
+	{
 		"nobody answers for a new VIP", func(s *vips.Snapshot) {
 			add("fd98::5", "fd98::6")(s)
 			s.Found[addr("fd98::6")] = vips.Holder{Hardware: "52:54:00:00:00:99", Seen: "cp-2"}
@@ -388,6 +405,19 @@ distinct: ` + at + `ingressIPs[1]: Duplicate value: "fd98::6": is the same as ` 
 			s.Hosts[i].Report.Value.Addresses = []netip.Prefix{netip.PrefixFrom(s.Hosts[i].Addresses[1], 64)}
 			s.Hosts[i].Addresses = s.Hosts[i].Addresses[:1]
 		}
+	}, "accepted\nstatus {[10.98.0.5 fd98::5] [10.98.0.6 fd98::6] [10.98.0.0/24 fd98::/64]}"},
+	{"a host in another network, which holds no VIP, need not have the family", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		s.Spec.MachineNetworks, s.Status.MachineNetworks = append(s.Spec.MachineNetworks, "10.77.0.0/24"), append(s.Status.MachineNetworks, "10.77.0.0/24")
+		s.Hosts = append(s.Hosts, host("w-far", false, "10.77.0.21"))
+	}, "accepted\nstatus {[10.98.0.5 fd98::5] [10.98.0.6 fd98::6] [10.98.0.0/24 fd98::/64 10.77.0.0/24]}"},
+	{"a host in another network that nobody named need not either", one, func(s *vips.Snapshot) {
+		add("fd98::5", "fd98::6")(s)
+		s.Hosts = append(s.Hosts, host("w-far", false, "10.77.0.21"))
+	}, "accepted\nstatus {[10.98.0.5 fd98::5] [10.98.0.6 fd98::6] [10.98.0.0/24 fd98::/64]}"},
+	{"a cluster of one family with the site's own load balancer takes a second pair", one, func(s *vips.Snapshot) {
+		s.UserManaged, s.Cluster, s.Service = true, s.Cluster[:1], s.Service[:1]
+		add("fd98::5", "fd98::6")(s)
 	}, "accepted\nstatus {[10.98.0.5 fd98::5] [10.98.0.6 fd98::6] [10.98.0.0/24 fd98::/64]}"},
 	{"the site's own load balancer may have one address for both, anywhere", one, func(s *vips.Snapshot) {
 		s.UserManaged = true

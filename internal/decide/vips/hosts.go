@@ -45,6 +45,8 @@ type added struct {
 	api bool
 }
 
+// eligible are the hosts that may hold a VIP of its kind as far as their role
+// goes.
 func (a added) eligible(hosts []Host) []Host {
 	var out []Host
 	for _, h := range hosts {
@@ -53,6 +55,31 @@ func (a added) eligible(hosts []Host) []Host {
 		}
 	}
 	return out
+}
+
+// beside are those of them that may hold the first VIP of the same list: a host
+// in another network than that holds none, and need not be able to hold this
+// one. Where nobody can say whose network that is, all of them are.
+func (a added) beside(s *Snapshot) []Host {
+	all := a.eligible(s.Hosts)
+	list := s.Status.Ingress
+	if a.api {
+		list = s.Status.API
+	}
+	machine := prefixes(s.networksWanted())
+	now := parsed(list)
+	if len(now) == 0 {
+		return all
+	}
+	i := slices.IndexFunc(machine, func(p netip.Prefix) bool { return p.Contains(now[0]) })
+	if i < 0 {
+		return all
+	}
+	there := slices.DeleteFunc(slices.Clone(all), func(h Host) bool { return !slices.ContainsFunc(h.own(), machine[i].Contains) })
+	if len(there) == 0 {
+		return all
+	}
+	return there
 }
 
 // fits checks a new VIP against the hosts of the cluster. With a load balancer
@@ -69,7 +96,7 @@ func (a added) fits(s *Snapshot) []Finding {
 		return out
 	}
 	add(RuleNotAGateway, a.ofGateway(s.Hosts))
-	add(RuleHostsFamily, a.lackingFamily(s.Hosts))
+	add(RuleHostsFamily, a.lackingFamily(a.beside(s)))
 	add(RuleHostsHold, a.nowhere(s.Hosts, prefixes(s.networksWanted())))
 	return out
 }
@@ -94,7 +121,7 @@ func (a added) ofGateway(hosts []Host) string {
 
 func (a added) lackingFamily(hosts []Host) string {
 	var without []string
-	for _, h := range a.eligible(hosts) {
+	for _, h := range hosts {
 		has := slices.ContainsFunc(h.own(), func(own netip.Addr) bool { return FamilyOf(own) == FamilyOf(a.addr) })
 		if !has {
 			without = append(without, h.Name)

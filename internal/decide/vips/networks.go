@@ -61,6 +61,30 @@ func named(name string, list []string) []namedNetwork {
 	return out
 }
 
+// strangeFamilies finds new VIPs of a family that pods or Services do not have,
+// as the installer refuses them: a second pair is for a cluster that is
+// dual-stack. What a load balancer of the site holds is the site's affair.
+func (s Snapshot) strangeFamilies(wish []added) []Finding {
+	if !s.NetworksKnown || s.UserManaged {
+		return nil
+	}
+	var out []Finding
+	for _, a := range wish {
+		for _, of := range []struct {
+			name string
+			list []string
+		}{{"pod", s.Cluster}, {"service", s.Service}} {
+			nets := prefixes(of.list)
+			if f := FamilyOf(a.addr); len(nets) > 0 && !slices.Contains(families(nets), f) {
+				out = append(out, Finding{RuleClusterFamily, field.Invalid(a.path, a.addr.String(), fmt.Sprintf(
+					"is %s, and the %s network is %s: only a cluster whose pods and services have both families takes a second pair", f, of.name, joined(nets)))})
+				break
+			}
+		}
+	}
+	return out
+}
+
 // leftBehind finds nodes whose address lies in a network that is to go.
 func (s Snapshot) leftBehind(path *field.Path) []Finding {
 	var out []Finding

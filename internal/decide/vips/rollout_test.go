@@ -2,6 +2,7 @@ package vips_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -308,6 +309,7 @@ func TestAHostReportsWhatItHas(t *testing.T) {
 			own("lo", "::1/128"), own("eth0", "fd98::11/64"), own("eth0", "10.98.0.11/24"), own("eth0", "10.98.0.5/32"),
 			own("eth0", "fd98::7/128"), own("eth0", "fe80::1/64"), own("cni0", "10.128.0.1/24"),
 		},
+		Hardware: map[string][]string{"eth0": {"02:00:00:00:00:0b"}, "cni0": {"02:00:00:00:00:99"}},
 		Routes: []state.HostRoute{
 			{Destination: netip.MustParsePrefix("0.0.0.0/0"), Gateway: addr("10.98.0.1")},
 			{Destination: netip.MustParsePrefix("0.0.0.0/0"), Gateway: addr("10.98.0.1"), Metric: 2},
@@ -319,12 +321,18 @@ func TestAHostReportsWhatItHas(t *testing.T) {
 	before := state.VIPReport{VIPs: addrs("fd98::7")}
 	got := state.FormatAnnotation(vips.ReportOf(view, before, addrs("10.98.0.11", "10.98.0.5"), ""))
 	want := `{"vips":["10.98.0.5","fd98::5","10.98.0.6","fd98::6"],"holds":["10.98.0.5","fd98::7"],"certificate":["10.98.0.5"],` +
-		`"addresses":["10.98.0.11/24","fd98::11/64"],"gateways":["10.98.0.1"],"router":true}`
+		`"addresses":["10.98.0.11/24","fd98::11/64"],"hardware":{"10.98.0.11":["02:00:00:00:00:0b"],"fd98::11":["02:00:00:00:00:0b"]},"gateways":["10.98.0.1"],"router":true}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if again := state.ParseAnnotation[state.VIPReport](got); state.FormatAnnotation(again.Value) != got {
 		t.Errorf("it is read as %+v", again)
+	}
+	// Without machine networks it is told what is in the network of a VIP.
+	view.Settings.MachineNetworks, view.Host.Interface = nil, "eth1"
+	view.Addresses = append(view.Addresses, own("eth1", "10.97.0.11/24"), own("eth2", "10.96.0.11/24"))
+	if got := fmt.Sprint(vips.ReportOf(view, before, nil, "").Addresses); got != "[10.97.0.11/24 10.98.0.11/24 fd98::11/64]" {
+		t.Errorf("without machine networks it tells %s", got)
 	}
 }
 

@@ -35,6 +35,7 @@ const (
 	RuleNetworksFirst   Rule = "networks-first-fixed"
 	RuleNetworksOverlap Rule = "networks-apart"
 	RuleNetworksHosts   Rule = "networks-hold-hosts"
+	RuleClusterFamily   Rule = "cluster-has-family"
 )
 
 // The rules about the hosts of a running cluster.
@@ -71,9 +72,10 @@ var sentences = []struct {
 	{RuleNetworksFirst, "the first machine network stays as it is"},
 	{RuleNetworksOverlap, "machine networks overlap neither each other nor the pod and service networks"},
 	{RuleNetworksHosts, "no machine network is removed while a node has its address there"},
+	{RuleClusterFamily, "pods and services have the family of a new VIP"},
 	{RuleNotANode, "a new VIP is not the address of a node"},
 	{RuleNotAGateway, "a new VIP is not the address of a gateway"},
-	{RuleHostsFamily, "every host that may hold a new VIP has an address of its family"},
+	{RuleHostsFamily, "every host that may hold the first VIP of a list has an address of the new one's family"},
 	{RuleHostsHold, "some host that may hold a new VIP has an address in its network"},
 	{RuleNobody, "nobody on the network answers for a new VIP"},
 }

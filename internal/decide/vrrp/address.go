@@ -40,14 +40,13 @@ func subnetOf(v state.NetworkView, addr netip.Addr) subnet {
 }
 
 // addressFor returns the address by which a node takes part in holding a VIP:
-// the first of its internal addresses on the VIP's own subnet, else the first
-// of the VIP's family (B10). Every host reckons so for itself and for all
-// others, so that what one lists as a peer is what the other sends from (B6,
-// H9).
+// the first that is known of it on the VIP's own subnet, its internal addresses
+// before all others, else the first of the VIP's family (B10). Every host
+// reckons so for itself and for all others, so that what one lists as a peer is
+// what the other sends from (B6, H9).
 func addressFor(n state.Node, vip netip.Addr, net subnet, vips []netip.Addr) (netip.Addr, bool) {
 	var first netip.Addr
 	for _, a := range known(n) {
-		a = a.Unmap()
 		if a.Is4() != vip.Is4() || slices.Contains(vips, a) || a.IsLinkLocalUnicast() {
 			continue
 		}
@@ -61,19 +60,25 @@ func addressFor(n state.Node, vip netip.Addr, net subnet, vips []netip.Addr) (ne
 	return first, first.IsValid()
 }
 
-// known are the addresses of a node: its internal ones, and of a family that
-// its kubelet does not tell, those that its agent reports (B9). A host of a
-// cluster of one family may hold a VIP of the other.
+// known are the addresses of a node: its internal ones, and then those that its
+// agent reports (B9). A host of a cluster of one family may hold a VIP of the
+// other, and one whose kubelet tells an address of one network may hold a VIP
+// of another that it is in too.
 func known(n state.Node) []netip.Addr {
-	out := slices.Clone(n.Addresses)
-	report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])
-	for _, p := range report.Value.Addresses {
-		a := p.Addr().Unmap()
-		if !slices.ContainsFunc(n.Addresses, func(have netip.Addr) bool { return have.Unmap().Is4() == a.Is4() }) {
-			out = append(out, a)
-		}
+	var out []netip.Addr
+	for _, a := range n.Addresses {
+		out = append(out, a.Unmap())
+	}
+	for _, p := range reportOf(n).Addresses {
+		out = append(out, p.Addr().Unmap())
 	}
 	return out
+}
+
+// reportOf is what a node's agent says about its host, nothing where it does
+// not.
+func reportOf(n state.Node) state.VIPReport {
+	return state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]).Value
 }
 
 // interfaceOf returns the interface that has an own address. Before the kernel
@@ -88,7 +93,8 @@ func interfaceOf(v state.NetworkView, own netip.Addr) (string, bool) {
 }
 
 // remote reports whether no network of this host contains a VIP: a worker
-// elsewhere, behind a router, can hold none (B66).
+// elsewhere, behind a router, can hold none (B66). place decides the same of
+// each VIP.
 func remote(v state.NetworkView) bool {
 	return len(v.Addresses) > 0 && !slices.ContainsFunc(v.Settings.VIPs(), func(vip netip.Addr) bool {
 		return subnetOf(v, vip).prefix.IsValid()

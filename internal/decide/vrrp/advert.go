@@ -6,8 +6,17 @@ import "encoding/binary"
 // with the priority 0 and the VIP (RFC 9568, section 5.2), upon which another
 // host takes over without waiting for three adverts to be missed. The checksum
 // covers the addresses between which it goes; to is one of the peers.
-func (i Instance) Farewell(to int, centiseconds uint16) []byte {
-	b := []byte{3<<4 | advertType, i.RouterID, 0, 1, byte(centiseconds >> 8 & 0x0f), byte(centiseconds), 0, 0}
+func (i Instance) Farewell(to int, centiseconds uint16) []byte { return i.advert(to, 0, centiseconds) }
+
+// Greeting is the advert by which a host says to a peer that it is there, with a
+// priority below any that asks for a VIP: a holder answers with its own, others
+// discard it. A firewall on this host that lets in what belongs to packets of
+// its own lets the holder's adverts in from then on; without it the host would
+// hear nobody, and take the VIP from its holder.
+func (i Instance) Greeting(to int, centiseconds uint16) []byte { return i.advert(to, 1, centiseconds) }
+
+func (i Instance) advert(to int, priority byte, centiseconds uint16) []byte {
+	b := []byte{3<<4 | advertType, i.RouterID, priority, 1, byte(centiseconds >> 8 & 0x0f), byte(centiseconds), 0, 0}
 	b = append(b, i.VIP.AsSlice()...)
 	pseudo := append(i.Source.AsSlice(), i.Peers[to].AsSlice()...)
 	if i.VIP.Is4() {

@@ -15,6 +15,8 @@ type builder struct {
 	ids     state.RouterIDs
 	out     []Instance
 	missing []string
+	// away says of which VIPs, and why, this host holds none.
+	away []string
 }
 
 func newBuilder(v state.NetworkView) *builder {
@@ -22,11 +24,12 @@ func newBuilder(v state.NetworkView) *builder {
 }
 
 // add adds one instance per VIP for which this host and its peers have an
-// address. A host without an address of the VIP's family stays out; one whose
-// address is not on any interface just now makes the whole verdict unknown.
+// address. A host without an address of the VIP's family stays out, and so does
+// one that is in another network than the VIP; one whose address is not on any
+// interface just now makes the whole verdict unknown.
 func (b *builder) add(kind Kind, vips []netip.Addr, self state.Node, nodes []state.Node) {
 	for i, vip := range vips {
-		net := subnetOf(b.view, vip)
+		net, away := b.place(vip, nodes)
 		source, ok := addressFor(self, vip, net, b.view.Settings.VIPs())
 		if !ok {
 			continue
@@ -34,6 +37,13 @@ func (b *builder) add(kind Kind, vips []netip.Addr, self state.Node, nodes []sta
 		nic, ok := interfaceOf(b.view, source)
 		if !ok {
 			b.missing = append(b.missing, source.String())
+			continue
+		}
+		if away == "" {
+			away = b.unheard(net, source, nodes)
+		}
+		if away != "" {
+			b.away = append(b.away, vip.String()+" "+away)
 			continue
 		}
 		b.out = append(b.out, Instance{
@@ -90,5 +100,5 @@ func (b *builder) verdict(why string) Verdict {
 	if len(b.missing) > 0 {
 		return keep("own address " + strings.Join(b.missing, ", ") + " is on no interface")
 	}
-	return Verdict{Known: true, Why: why, Instances: b.out, Sync: b.view.Settings.SyncFamilies}
+	return Verdict{Known: true, Why: strings.Join(append([]string{why}, b.away...), "; "), Instances: b.out, Sync: b.view.Settings.SyncFamilies}
 }

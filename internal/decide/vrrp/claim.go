@@ -15,17 +15,22 @@ type Heard struct {
 	Own []string
 	// Frames are those of others.
 	Frames []Frame
+	// Neighbours are, by address, the hardware addresses at which the kernel
+	// reaches others.
+	Neighbours map[netip.Addr]string
 }
 
 // Claims are the strangers among those that were heard: who sends adverts about a
 // VIP with its router id and is no peer, and who answers for a VIP though it does
 // not send adverts as a peer does. A VIP that a peer announces is the peer's, with
-// whatever hardware address it answers.
+// whatever hardware address it answers. One that answers from the hardware address
+// of another host, and that nobody announces, was left behind there, or a switch
+// answers for it: that keeps nobody from it.
 //
 // namesakes use a router id of this cluster for addresses of their own, as the
 // gateways of many networks do for good. Nothing comes of it: hosts listen to
 // their peers alone.
-func Claims(h Heard, instances []Instance) (out, namesakes []state.VIPClaim) {
+func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes []state.VIPClaim) {
 	add := func(to *[]state.VIPClaim, c state.VIPClaim) {
 		if !slices.Contains(*to, c) {
 			*to = append(*to, c)
@@ -34,8 +39,9 @@ func Claims(h Heard, instances []Instance) (out, namesakes []state.VIPClaim) {
 	ours := func(a netip.Addr) bool {
 		return slices.ContainsFunc(instances, func(i Instance) bool { return i.VIP == a })
 	}
+	who := knownSenders(v)
 	for _, i := range instances {
-		friends, announced := friends(h, i)
+		friends, announced := friends(h, who, i)
 		for _, f := range h.Frames {
 			switch {
 			case f.Advert && f.RouterID == i.RouterID && f.Source.Is4() == i.VIP.Is4() && !slices.Contains(i.Peers, f.Source) && f.Source != i.Source:
@@ -45,7 +51,7 @@ func Claims(h Heard, instances []Instance) (out, namesakes []state.VIPClaim) {
 				}
 				add(of, state.VIPClaim{By: f.Source.String(), RouterID: f.RouterID})
 			case f.Claims == i.VIP && !announced && !slices.Contains(h.Own, f.MAC) && !slices.Contains(friends, f.MAC):
-				add(&out, state.VIPClaim{VIP: i.VIP, By: f.MAC})
+				add(&out, state.VIPClaim{VIP: i.VIP, By: f.MAC, Host: who.host(f.MAC)})
 			}
 		}
 	}
@@ -57,15 +63,22 @@ func Claims(h Heard, instances []Instance) (out, namesakes []state.VIPClaim) {
 	return out, namesakes
 }
 
-// friends are the hardware addresses of an instance's peers, and whether one of
-// them announces its VIP.
-func friends(h Heard, i Instance) (macs []string, announced bool) {
+// friends are the hardware addresses of an instance's peers that nothing is
+// known of, and whether a peer announces its VIP. What comes in a peer's name
+// from a foreign hardware address is no friend's.
+func friends(h Heard, who senders, i Instance) (macs []string, announced bool) {
 	for _, f := range h.Frames {
-		peer := slices.Contains(i.Peers, f.Source) || slices.Contains(i.Peers, f.Claims)
-		if peer {
+		a := f.Source
+		if !slices.Contains(i.Peers, a) {
+			a = f.Claims
+		}
+		if !slices.Contains(i.Peers, a) || who.foreign(h, a, f.MAC) {
+			continue
+		}
+		if len(who.of[a]) == 0 {
 			macs = append(macs, f.MAC)
 		}
-		announced = announced || peer && f.Advert && f.RouterID == i.RouterID
+		announced = announced || f.Advert && f.RouterID == i.RouterID
 	}
 	return macs, announced
 }
@@ -90,10 +103,15 @@ func Doubted(v state.NetworkView) map[string]netip.Addr {
 
 // Explain says what a claim means, and what to do.
 func Explain(c state.VIPClaim) string {
-	if c.VIP.IsValid() {
+	switch {
+	case c.Host != "":
+		return fmt.Sprintf("VIP %s is also answered for by %s (%s), which announces it to nobody: its keepalived and its agent are gone, "+
+			"or a switch answers for it; it keeps no other host from the VIP", c.VIP, c.Host, c.By)
+	case c.VIP.IsValid():
 		return fmt.Sprintf("VIP %s is also held by the machine with hardware address %s, which is no host of this cluster: take the address off that machine", c.VIP, c.By)
 	}
-	return fmt.Sprintf("%s, which is no host of this cluster, sends VRRP adverts with our router id %d for one of our VIPs; they change nothing here, but whoever sends them is about to take it: give one of the two another VIP", c.By, c.RouterID)
+	return fmt.Sprintf("%s, which is no host of this cluster, sends VRRP adverts with our router id %d for one of our VIPs; they change nothing here, but whoever sends them is about to take it: "+
+		"give one of the two another VIP, and another id (annotation %svrrp-router-ids of infrastructures.config.openshift.io/cluster)", c.By, c.RouterID, state.AnnotationDomain)
 }
 
 // ExplainNamesake says what a stranger's use of our router id means.

@@ -88,7 +88,7 @@ func TestHardCase17_WhoAnswersForAVIPAndIsNoPeerIsAStranger(t *testing.T) {
 		{"gateways have the same router id", []vrrp.Frame{{Advert: true, Source: addr("10.98.0.99"), RouterID: 231, Announces: addrs("10.98.0.1")}}, nil},
 		{"another router id", []vrrp.Frame{{Advert: true, Source: addr("10.98.0.99"), RouterID: 230}}, nil},
 	} {
-		got, _ := vrrp.Claims(vrrp.Heard{Own: []string{"02:00:00:00:00:0b"}, Frames: c.frames}, []vrrp.Instance{i})
+		got, _ := vrrp.Claims(vrrp.Heard{Own: []string{"02:00:00:00:00:0b"}, Frames: c.frames}, state.NetworkView{}, []vrrp.Instance{i})
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateComparable(i.VIP)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
@@ -102,7 +102,7 @@ func TestHardCase18_GatewaysWithOurRouterIDAreToldOfAndClaimNothing(t *testing.T
 	gateway := func(from string) vrrp.Frame {
 		return vrrp.Frame{MAC: "00:00:5e:00:01:e7", Advert: true, Source: addr(from), RouterID: 231, Announces: addrs("10.98.0.1")}
 	}
-	claims, namesakes := vrrp.Claims(vrrp.Heard{Frames: []vrrp.Frame{gateway("10.98.0.3"), gateway("10.98.0.2"), gateway("10.98.0.3")}}, []vrrp.Instance{i})
+	claims, namesakes := vrrp.Claims(vrrp.Heard{Frames: []vrrp.Frame{gateway("10.98.0.3"), gateway("10.98.0.2"), gateway("10.98.0.3")}}, state.NetworkView{}, []vrrp.Instance{i})
 	want := []state.VIPClaim{{By: "10.98.0.2", RouterID: 231}, {By: "10.98.0.3", RouterID: 231}}
 	if diff := cmp.Diff(want, namesakes, cmpopts.EquateComparable(i.VIP)); len(claims) > 0 || diff != "" {
 		t.Errorf("claims %v, namesakes: %s", claims, diff)
@@ -130,24 +130,31 @@ func TestOnlyControlPlanesThatAreNotLiveAreAsked(t *testing.T) {
 
 // What is said for a dead holder is read as a farewell, and its checksum fits:
 // the sum over all of it, addresses included, is all ones.
-func TestAFarewellIsAnAdvertOfPriorityZero(t *testing.T) {
+func TestAFarewellIsAnAdvertOfPriorityZeroAndAGreetingOneOfTheLowest(t *testing.T) {
 	for _, i := range []vrrp.Instance{
 		{VIP: addr("10.98.0.5"), Source: addr("10.98.0.12"), Peers: addrs("10.98.0.11"), RouterID: 231},
 		{VIP: addr("fd98::5"), Source: addr("fd98::12"), Peers: addrs("fd98::11"), RouterID: 231},
 	} {
-		b := i.Farewell(0, 20)
-		pseudo := append(append(i.Source.AsSlice(), i.Peers[0].AsSlice()...), 0, 112, 0, byte(len(b)))
-		sum := 0
-		for _, part := range [][]byte{pseudo, b} {
-			for n := 0; n < len(part); n += 2 {
-				sum += int(part[n])<<8 | int(part[n+1])
-			}
+		said := [][]byte{i.Farewell(0, 20), i.Greeting(0, 20)}
+		for priority, b := range said {
+			checkAdvert(t, i, b, byte(priority))
 		}
-		for sum > 0xffff {
-			sum = sum>>16 + sum&0xffff
+	}
+}
+
+func checkAdvert(t *testing.T, i vrrp.Instance, b []byte, priority byte) {
+	t.Helper()
+	pseudo := append(append(i.Source.AsSlice(), i.Peers[0].AsSlice()...), 0, 112, 0, byte(len(b)))
+	sum := 0
+	for _, part := range [][]byte{pseudo, b} {
+		for n := 0; n < len(part); n += 2 {
+			sum += int(part[n])<<8 | int(part[n+1])
 		}
-		if sum != 0xffff || b[0] != 0x31 || b[1] != 231 || b[2] != 0 || b[3] != 1 || b[5] != 20 {
-			t.Errorf("%s: sum %x of %x", i.VIP, sum, b)
-		}
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	if sum != 0xffff || b[0] != 0x31 || b[1] != 231 || b[2] != priority || b[3] != 1 || b[5] != 20 {
+		t.Errorf("%s: sum %x of %x", i.VIP, sum, b)
 	}
 }

@@ -214,8 +214,9 @@ func Holds(v state.NetworkView, kind Kind) bool {
 
 // Barred tells why an instance must not hold its VIP, empty where it may. A
 // stranger's VIP is not taken, since two holders would serve nobody; a host that
-// has it goes on, and the stranger is reported. Without its own address a host
-// can send no adverts, and the others will take the VIP.
+// has it goes on, and the stranger is reported. One that another host left
+// behind, or that a switch answers for in its name, is taken. Without its own
+// address a host can send no adverts, and the others will take the VIP.
 func Barred(v state.NetworkView, i Instance) string {
 	has := func(a netip.Addr) bool {
 		return slices.ContainsFunc(v.Addresses, func(h state.HostAddress) bool { return h.Prefix.Addr() == a })
@@ -223,7 +224,7 @@ func Barred(v state.NetworkView, i Instance) string {
 	switch {
 	case len(v.Addresses) > 0 && !has(i.Source):
 		return "own address " + i.Source.String() + " is gone"
-	case !has(i.VIP) && slices.ContainsFunc(v.Claims, func(c state.VIPClaim) bool { return c.VIP == i.VIP }):
+	case !has(i.VIP) && slices.ContainsFunc(v.Claims, func(c state.VIPClaim) bool { return c.VIP == i.VIP && c.Host == "" }):
 		return "a stranger has " + i.VIP.String()
 	}
 	return ""

@@ -85,7 +85,7 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 func (s *Source) apply(v *state.NetworkView, now Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.Addresses, v.Routes = now.Addresses, now.Routes
+	v.Addresses, v.Routes, v.Hardware = now.Addresses, now.Routes, now.Hardware
 	in := nodeaddress.Of(*v)
 	if len(s.chosen.Addresses) > 0 {
 		in.Previous = s.chosen

@@ -3,6 +3,7 @@ package netwatch
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -18,10 +19,13 @@ import (
 type Snapshot struct {
 	Addresses []state.HostAddress
 	Routes    []state.HostRoute
+	// Hardware are, by interface with an address, the hardware addresses that its
+	// packets may come from.
+	Hardware map[string][]string
 }
 
 func (s Snapshot) equal(o Snapshot) bool {
-	return slices.Equal(s.Addresses, o.Addresses) && slices.Equal(s.Routes, o.Routes)
+	return slices.Equal(s.Addresses, o.Addresses) && slices.Equal(s.Routes, o.Routes) && maps.EqualFunc(s.Hardware, o.Hardware, slices.Equal)
 }
 
 // Read returns the addresses and routes of a namespace, nil for this
@@ -32,14 +36,16 @@ func Read(namespace *netns.NsHandle) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("ask the kernel: %w", err)
 	}
 	defer h.Close()
-	names, err := linkNames(h)
+	links, err := whole(h.LinkList)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, fmt.Errorf("list interfaces: %w", err)
 	}
+	names := linkNames(links)
 	var s Snapshot
 	if s.Addresses, err = addresses(h, names); err != nil {
 		return Snapshot{}, err
 	}
+	s.Hardware = hardware(links, s.Addresses)
 	s.Routes, err = routes(h, names)
 	return s, err
 }
@@ -65,16 +71,12 @@ func whole[T any](list func() ([]T, error)) (out []T, err error) {
 	return out, nil
 }
 
-func linkNames(h *netlink.Handle) (map[int]string, error) {
-	links, err := whole(h.LinkList)
-	if err != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
-	}
+func linkNames(links []netlink.Link) map[int]string {
 	names := make(map[int]string, len(links))
 	for _, link := range links {
 		names[link.Attrs().Index] = link.Attrs().Name
 	}
-	return names, nil
+	return names
 }
 
 func addresses(h *netlink.Handle, names map[int]string) ([]state.HostAddress, error) {

@@ -177,9 +177,15 @@ const modules = "br_netfilter\nnf_conntrack\noverlay\nvxlan\n"
 // does not hear how healthy its host is; and give its adverts to 500 hosts that
 // are off a place to wait in, beside those to hosts that are not
 // (keepalived.BoundUnresolved). The last may fail: in a container, as the lab's
-// hosts are, it is the machine's.
+// hosts are, it is the machine's. Two are about ARP: with two NICs in one network
+// each answers for its own address alone, or adverts would come to the one that
+// nobody listens on; the agent sees to them too, but starts later. What a host
+// that forwards does with router advertisements depends on who takes them, and
+// is the agent's to find out (internal/agent/network/links).
 const sysctls = `net.ipv4.ip_forward = 1
 net.ipv6.conf.all.forwarding = 1
+net.ipv4.conf.all.arp_ignore = 1
+net.ipv4.conf.all.arp_announce = 2
 fs.inotify.max_user_instances = 1024
 -net.core.wmem_default = 4194304
 `

@@ -278,7 +278,7 @@ func TestAProxyKeepsTheClusterInside(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	proxy.NoProxy = ".example.com, 10.10.0.0/16"
-	want := ".cluster.local,.example.com,.svc,10.10.0.0/16,10.128.0.0/14,127.0.0.1,172.30.0.0/16,::1,api-int.all.lab.example.com,localhost"
+	want := ".apps.all.lab.example.com,.cluster.local,.example.com,.svc,10.10.0.0/16,10.128.0.0/14,127.0.0.1,172.30.0.0/16,::1,api-int.all.lab.example.com,api.all.lab.example.com,localhost"
 	if got := c.NoProxy(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -19,6 +19,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
+	"github.com/holdfast/holdfast/internal/agent/network/links"
+	"github.com/holdfast/holdfast/internal/nic"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -53,7 +55,7 @@ func runAgent(dir string, log io.Writer) error {
 	}
 	a := &network.Agent{
 		Board: network.NewBoard(view), Sources: []network.Source{told{dir}, kernel{}, piece},
-		Pieces: []network.Piece{piece}, Now: time.Now, Logf: logf,
+		Pieces: []network.Piece{piece, &links.Piece{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}}, Now: time.Now, Logf: logf,
 	}
 	if err := a.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -87,7 +89,7 @@ func (s told) Run(ctx context.Context, update func(func(*state.NetworkView))) er
 	for {
 		if next, err := readView(s.dir); err == nil {
 			update(func(v *state.NetworkView) {
-				next.Addresses, next.Reachable, next.Claims = v.Addresses, v.Reachable, v.Claims
+				next.Addresses, next.Reachable, next.Claims, next.Forged = v.Addresses, v.Reachable, v.Claims, v.Forged
 				*v = next
 			})
 		}

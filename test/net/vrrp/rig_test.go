@@ -30,6 +30,8 @@ import (
 var (
 	vip4, vip6         = addr("10.98.0.5"), addr("fd98::5")
 	ingress4, ingress6 = addr("10.98.0.6"), addr("fd98::6")
+	// far is the ingress VIP of a second network.
+	far = addr("10.99.0.6")
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -127,7 +129,7 @@ func (r *rig) follow(h *testHost) {
 	go func() {
 		for c := range changes {
 			ip, _ := netip.AddrFromSlice(c.LinkAddress.IP)
-			if ip = ip.Unmap(); slices.Contains([]netip.Addr{vip4, vip6, ingress4, ingress6}, ip) {
+			if ip = ip.Unmap(); slices.Contains([]netip.Addr{vip4, vip6, ingress4, ingress6, far}, ip) {
 				r.mu.Lock()
 				r.events = append(r.events, event{time.Now(), h.n, ip, c.NewAddr})
 				r.mu.Unlock()

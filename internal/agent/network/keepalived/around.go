@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/keepalived"
+	render "github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -109,15 +110,16 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 			continue
 		}
 		window := laterLook
-		if fresh {
+		if len(fresh) > 0 {
 			window = firstLook
+			p.greet(ctx, fresh)
 		}
-		claims, namesakes := p.look(ctx, instances, window)
-		update(func(v *state.NetworkView) { v.Claims = claims })
-		p.looked(instances, claims)
+		claims, namesakes, forged := p.look(ctx, instances, window)
+		update(func(v *state.NetworkView) { v.Claims, v.Forged = claims, forged })
+		p.looked(instances, claims, forged)
 		p.met(namesakes)
 		pause := lookEvery
-		if len(claims) > 0 {
+		if len(claims)+len(forged) > 0 {
 			pause = lookAgain
 		}
 		wait(ctx, p.wakeLook, pause)
@@ -125,14 +127,25 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 	return context.Cause(ctx)
 }
 
+// greet tells the peers that this host is there, before it takes part.
+func (p *Piece) greet(ctx context.Context, instances []vrrp.Instance) {
+	ctx, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	for _, i := range instances {
+		if err := keepalived.Greet(ctx, i, render.AdvertInterval*100); err != nil && ctx.Err() == nil {
+			p.Logf("keepalived: %v", err)
+		}
+	}
+}
+
 // look listens on every interface that the instances use.
-func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) (claims, namesakes []state.VIPClaim) {
+func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) (claims, namesakes []state.VIPClaim, forged []state.ForgedAdvert) {
 	ctx, cancel := context.WithTimeout(ctx, window+lookPatience)
 	defer cancel()
 	ask := map[string][]netip.Addr{}
 	for _, i := range instances {
 		ask[i.Device] = append(ask[i.Device], i.VIP)
-		ask[i.Interface] = append(ask[i.Interface], nil...)
+		ask[i.Interface] = append(ask[i.Interface], nil...) // adverts come there
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -150,16 +163,25 @@ func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time
 		})
 	}
 	all.Wait()
-	return vrrp.Claims(heard, instances)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	heard.Neighbours = p.neighbours
+	claims, namesakes = vrrp.Claims(heard, p.view, instances)
+	return claims, namesakes, vrrp.Forged(heard, p.view, instances)
 }
 
-// asking are the instances to look after; fresh is whether one of them has a
-// VIP that was never asked for.
-func (p *Piece) asking() (instances []vrrp.Instance, fresh bool) {
+// asking are the instances to look after; fresh are those whose VIP was never
+// asked for.
+func (p *Piece) asking() (instances, fresh []vrrp.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	instances = p.verdict.Instances
-	return instances, slices.ContainsFunc(instances, p.unasked)
+	for _, i := range instances {
+		if p.unasked(i) {
+			fresh = append(fresh, i)
+		}
+	}
+	return instances, fresh
 }
 
 // unasked reports whether nobody was asked yet who has a VIP that this host
@@ -176,7 +198,7 @@ func (p *Piece) unasked(i vrrp.Instance) bool {
 }
 
 // looked lets the VIPs be taken that nobody else has, and says who has one.
-func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim) {
+func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim, forged []state.ForgedAdvert) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range instances {
@@ -187,7 +209,12 @@ func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim) {
 			p.Logf("keepalived: %s", vrrp.Explain(c))
 		}
 	}
-	p.claims, p.view.Claims = claims, claims
+	for _, f := range forged {
+		if !slices.Contains(p.forged, f) {
+			p.Logf("keepalived: %s", vrrp.ExplainForged(f))
+		}
+	}
+	p.claims, p.forged, p.view.Claims = claims, forged, claims
 	p.retell()
 }
 

@@ -59,6 +59,12 @@ type Piece struct {
 	// asked about, and claims is what came of it.
 	asked, listened map[netip.Addr]bool
 	claims          []state.VIPClaim
+	forged          []state.ForgedAdvert
+	// seen are the hardware addresses at which the kernel reaches its neighbours,
+	// neighbours those of peers, and loose the peers that are not where they say.
+	seen       map[keepalived.Neighbour]string
+	neighbours map[netip.Addr]string
+	loose      []netip.Addr
 	// namesakes are the machines with a router id of ours that the log has told
 	// of. It belongs to the part that looks for strangers.
 	namesakes []state.VIPClaim
@@ -73,7 +79,7 @@ func New(o Options) *Piece {
 	}
 	return &Piece{
 		Options: o, files: files{root: o.Root}, said: map[string]vrrp.Weight{},
-		asked: map[netip.Addr]bool{}, listened: map[netip.Addr]bool{},
+		asked: map[netip.Addr]bool{}, listened: map[netip.Addr]bool{}, seen: map[keepalived.Neighbour]string{},
 		wake: make(chan struct{}, 1), wakeReach: make(chan struct{}, 1), wakeLook: make(chan struct{}, 1),
 	}
 }
@@ -216,7 +222,8 @@ func (p *Piece) filter() (string, error) {
 	if p.NoFilter || !p.verdict.Known {
 		return "", nil
 	}
-	var f keepalived.Filter
+	senders, told := p.senders()
+	f := keepalived.Filter{Senders: senders}
 	for _, i := range p.verdict.Instances {
 		f.Own, f.Peers = append(f.Own, i.Source), append(f.Peers, i.Peers...)
 	}
@@ -224,9 +231,8 @@ func (p *Piece) filter() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var told []string
 	if changed {
-		told = append(told, fmt.Sprintf("adverts of %d peers let in", len(f.Peers)))
+		told = append(told, fmt.Sprintf("adverts of %d peers let in, of %d addresses from their own NICs alone", len(f.Peers), len(senders)))
 	}
 	for _, i := range p.verdict.Instances {
 		bound, err := keepalived.BoundUnresolved(i.Interface)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/keepalived"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -188,10 +189,10 @@ func TestANewVIPIsAskedAboutOnce(t *testing.T) {
 		t.Error("it is taken unasked")
 	}
 	instances, fresh := b.asking()
-	if !fresh || len(instances) != 1 {
+	if len(fresh) != 1 || len(instances) != 1 {
 		t.Errorf("%v %v", instances, fresh)
 	}
-	b.looked(instances, nil)
+	b.looked(instances, nil, nil)
 	if b.track("shop_API_0") != "0" {
 		t.Error("it is not taken")
 	}
@@ -201,9 +202,45 @@ func TestANewVIPIsAskedAboutOnce(t *testing.T) {
 	if again.track("shop_API_0") != "0" {
 		t.Error("another run of the agent gave it up to ask")
 	}
-	b.looked(instances, []state.VIPClaim{{VIP: instances[0].VIP, By: "02:00:00:00:00:01"}})
+	b.looked(instances, []state.VIPClaim{{VIP: instances[0].VIP, By: "02:00:00:00:00:01", Host: "h2"}}, nil)
+	if b.track("shop_API_0") != "0" {
+		t.Error("a VIP that another host left behind is not taken")
+	}
+	b.looked(instances, []state.VIPClaim{{VIP: instances[0].VIP, By: "02:00:00:00:00:01"}}, nil)
 	if b.track("shop_API_0") != "1" {
 		t.Error("a stranger's VIP is taken")
+	}
+}
+
+// A peer whose NIC was changed while nobody could be told is let in at once: to
+// drop what it sends would give the VIP two holders.
+func TestAPeerIsBoundToItsNICUntilTheKernelReachesItElsewhere(t *testing.T) {
+	const own, other = "02:00:00:00:00:0c", "02:00:00:00:00:63"
+	b := newBench(t, "")
+	v := viewOf(3)
+	peer := v.Nodes.Value[1].Addresses[0]
+	v.Nodes.Value[1].Annotations = map[string]string{state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Hardware: map[netip.Addr][]string{peer: {own}}})}
+	b.reconcile(v)
+	for _, c := range []struct {
+		index int
+		at    string
+		bound bool
+		said  string
+	}{
+		{2, own, true, ""},
+		{3, other, true, ""}, // another interface than that of the adverts
+		{2, other, false, "10.98.0.12 is reached at " + other + " and says that it has " + own + ": its adverts are let in from any"},
+		{2, other, false, ""},
+		{2, "", true, ""},
+		{2, other, false, "10.98.0.12 is reached at " + other},
+	} {
+		b.neighbour(keepalived.Neighbour{Index: c.index, Addr: peer}, c.at)
+		b.mu.Lock()
+		list, said := b.senders()
+		b.mu.Unlock()
+		if _, bound := list[peer]; bound != c.bound || !strings.HasPrefix(strings.Join(said, ""), c.said) || c.said == "" && len(said) > 0 {
+			t.Errorf("%+v: bound %t, it says %q", c, bound, said)
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 	group.Go(func() error { return p.reach(ctx, update) })
 	if !p.NoFilter {
 		group.Go(func() error { return p.refilter(ctx) })
+		group.Go(func() error { return p.follow(ctx) })
 	}
 	if !p.NoProbe {
 		group.Go(func() error { return p.strangers(ctx, update) })
@@ -101,13 +102,7 @@ func (p *Piece) refilter(ctx context.Context) error {
 		err := keepalived.WatchFilter(ctx, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			told, err := p.filter()
-			if told != "" {
-				p.Logf("keepalived: %s", told)
-			}
-			if err != nil {
-				p.Logf("keepalived: %v", err)
-			}
+			p.refiltered()
 		})
 		if err != nil {
 			p.Logf("keepalived: %v", err)

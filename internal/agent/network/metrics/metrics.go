@@ -39,6 +39,7 @@ var (
 	held      = describe("vip_held", "1 where this host holds the virtual IP.", "vip", "kind")
 	moves     = describe("vip_moves_total", "How often this host took (to=held) or gave up (to=released) the virtual IP since the agent started.", "vip", "to")
 	claimed   = describe("vip_claims", "1 for each machine that also answers for a held virtual IP, or sends adverts about one with this cluster's VRRP router id.", "vip", "router_id", "by")
+	forged    = describe("vip_forged_adverts", "1 for each hardware address that sends VRRP adverts in the name of a host that did not send them.", "vip", "as", "by")
 	mayHold   = describe("vip_may_hold", "0 where this host must hold no virtual IP, for lack of quorum; absent where that is not known.")
 	nodes     = describe("nodes", "Nodes of the cluster as this host knows them.")
 	stale     = describe("nodes_stale", "1 while the nodes are those of an earlier run.")
@@ -60,7 +61,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		held, moves, claimed, mayHold, nodes, stale, backends, redirect, localAPI, localDNS, upstreams, runs, failing, took, changed,
+		held, moves, claimed, forged, mayHold, nodes, stale, backends, redirect, localAPI, localDNS, upstreams, runs, failing, took, changed,
 	} {
 		out <- d
 	}
@@ -117,6 +118,19 @@ func (c *Collector) vips(view state.NetworkView, out metric.Send) {
 		}
 		out.Gauge(claimed, 1, vip, id, claim.By)
 	}
+	for key := range forgers(view.Forged) {
+		out.Gauge(forged, 1, key.VIP.String(), key.As.String(), key.By)
+	}
+}
+
+// forgers are the forged adverts, each sender once however he forges.
+func forgers(list []state.ForgedAdvert) map[state.ForgedAdvert]bool {
+	out := map[state.ForgedAdvert]bool{}
+	for _, f := range list {
+		f.Excess = false
+		out[f] = true
+	}
+	return out
 }
 
 func heldNow(view state.NetworkView) map[netip.Addr]bool {

@@ -29,6 +29,7 @@ func view(holds bool) state.NetworkView {
 		Settings:  state.NetworkSettings{APIVIPs: []netip.Addr{vip}, IngressVIPs: []netip.Addr{netip.MustParseAddr("fd98::6")}},
 		Addresses: []state.HostAddress{{Interface: "eth0", Prefix: netip.MustParsePrefix("10.98.0.11/24")}},
 		Claims:    []state.VIPClaim{{VIP: vip, By: "02:00:00:00:00:99"}, {By: "10.98.0.200", RouterID: 77}},
+		Forged:    []state.ForgedAdvert{{VIP: vip, As: netip.MustParseAddr("10.98.0.12"), By: "02:00:00:00:00:99", Excess: true}, {VIP: vip, As: netip.MustParseAddr("10.98.0.12"), By: "02:00:00:00:00:99"}},
 		MayHold:   state.Known(true),
 	}
 	if holds {
@@ -77,7 +78,7 @@ func TestTheMetricsSayWhoHoldsAndWhoElseClaims(t *testing.T) {
 	for _, want := range []string{
 		"vip_held{kind=api,vip=10.98.0.5} 1s", "vip_held{kind=ingress,vip=fd98::6} 0s",
 		"vip_claims{by=02:00:00:00:00:99,router_id=,vip=10.98.0.5} 1s", "vip_claims{by=10.98.0.200,router_id=77,vip=} 1s",
-		"vip_may_hold{} 1s",
+		"vip_may_hold{} 1s", "vip_forged_adverts{as=10.98.0.12,by=02:00:00:00:00:99,vip=10.98.0.5} 1s",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)

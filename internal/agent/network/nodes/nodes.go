@@ -104,10 +104,9 @@ func differ(a, b []state.Node) bool { return !reflect.DeepEqual(lasting(a), last
 func lasting(list []state.Node) []state.Node {
 	out := slices.Clone(list)
 	for i, n := range list {
-		out[i].Ready, out[i].Annotations = false, nil
-		report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])
-		for _, p := range report.Value.Addresses {
-			out[i].Addresses = append(slices.Clone(out[i].Addresses), p.Addr())
+		report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]).Value
+		out[i].Ready, out[i].Annotations = false, map[string]string{
+			state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Addresses: report.Addresses, Hardware: report.Hardware}),
 		}
 	}
 	return out

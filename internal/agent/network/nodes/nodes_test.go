@@ -139,6 +139,15 @@ func TestAReadyNodeIsNoReasonToWrite(t *testing.T) {
 	if differ(a, []state.Node{{Name: "a"}}) || !differ(a, []state.Node{{Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.1")}}}) {
 		t.Error("the wrong differences count")
 	}
+	says := func(r state.VIPReport) []state.Node {
+		return []state.Node{{Name: "a", Annotations: map[string]string{state.AnnotationVIPs: state.FormatAnnotation(r)}}}
+	}
+	vip := netip.MustParseAddr("10.98.0.5")
+	if differ(says(state.VIPReport{}), says(state.VIPReport{Holds: []netip.Addr{vip}})) ||
+		!differ(says(state.VIPReport{}), says(state.VIPReport{Addresses: []netip.Prefix{netip.MustParsePrefix("10.98.0.1/24")}})) ||
+		!differ(says(state.VIPReport{}), says(state.VIPReport{Hardware: map[netip.Addr][]string{vip: {"02:00:00:00:00:01"}}})) {
+		t.Error("the wrong differences of reports count")
+	}
 	if !a[0].Ready {
 		t.Error("the list itself was changed")
 	}

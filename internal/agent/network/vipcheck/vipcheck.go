@@ -94,7 +94,7 @@ func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.N
 	now := vips.ReportOf(view, before.Value, certificate, trouble)
 	now.Peers = peers.Of(view)
 	told := state.FormatAnnotation(now)
-	if told != text {
+	if told != text || slices.Contains(self.Kept, state.AnnotationVIPs) {
 		if err := p.Annotate(ctx, self.Name, map[string]*string{state.AnnotationVIPs: &told}); err != nil {
 			return "", err
 		}

@@ -109,6 +109,19 @@ func TestAHostTellsWhatItHasOnce(t *testing.T) {
 	}
 }
 
+// The view goes on with what the Node said last; the Node itself lacks it.
+func TestAReportThatSomebodyDeletedIsToldAnew(t *testing.T) {
+	c := &cluster{annotations: map[string]string{}}
+	p := New(Options{Annotate: c.annotate, Holders: nobody})
+	reconcile(t, p, c.view("10.98.0.5"))
+	v := c.view("10.98.0.5")
+	v.Nodes.Value[0].Kept = []string{state.AnnotationVIPs}
+	reconcile(t, p, v)
+	if c.writes != 2 {
+		t.Errorf("%d writes, want the first one and that one", c.writes)
+	}
+}
+
 func TestWithoutAnAPIAHostTellsNothing(t *testing.T) {
 	c := &cluster{annotations: map[string]string{}}
 	p := New(Options{Annotate: c.annotate, Holders: nobody})

@@ -1,0 +1,96 @@
+package keepalived
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/keepalived"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// follow follows at which hardware addresses the kernel reaches the peers,
+// and lets a peer's adverts in from any as soon as it is not where it said.
+func (p *Piece) follow(ctx context.Context) error {
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		clear(p.seen)
+		p.mu.Unlock()
+		err := keepalived.FollowNeighbours(ctx, p.neighbour)
+		if err != nil && ctx.Err() == nil {
+			p.Logf("keepalived: %v", err)
+		}
+		_ = host.Sleep(ctx, guardEvery) // the loop looks at the context
+	}
+	return context.Cause(ctx)
+}
+
+// neighbour takes in what the kernel says of one.
+func (p *Piece) neighbour(n keepalived.Neighbour, at string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen[n] == at {
+		return // its state alone: there are many such words
+	}
+	p.seen[n] = at
+	if at == "" {
+		delete(p.seen, n)
+	}
+	if p.verdict.Known && !maps.Equal(p.neighbours, p.reached()) {
+		p.refiltered()
+	}
+}
+
+// reached are the hardware addresses at which the kernel reaches peers, each on
+// the interface of its adverts. The caller holds the lock.
+func (p *Piece) reached() map[netip.Addr]string {
+	out := map[netip.Addr]string{}
+	for _, i := range p.verdict.Instances {
+		index := slices.IndexFunc(p.view.Addresses, func(a state.HostAddress) bool { return a.Interface == i.Interface })
+		if index < 0 {
+			continue
+		}
+		for _, peer := range i.Peers {
+			if at := p.seen[keepalived.Neighbour{Index: p.view.Addresses[index].Index, Addr: peer}]; at != "" {
+				out[peer] = at
+			}
+		}
+	}
+	return out
+}
+
+// senders are the hardware addresses that the filter lets adverts in from, and
+// what there is to say about peers of which it compares none though they say
+// theirs. The caller holds the lock.
+func (p *Piece) senders() (list map[netip.Addr][]string, said []string) {
+	p.neighbours = p.reached()
+	list = vrrp.Senders(p.view, p.verdict.Instances, p.neighbours)
+	var loose []netip.Addr
+	for peer, at := range p.neighbours {
+		own := vrrp.Says(p.view, peer)
+		if _, bound := list[peer]; bound || len(own) == 0 {
+			continue
+		}
+		if loose = append(loose, peer); !slices.Contains(p.loose, peer) {
+			said = append(said, peer.String()+" is reached at "+at+" and says that it has "+join(own...)+": its adverts are let in from any")
+		}
+	}
+	p.loose = loose
+	slices.Sort(said)
+	return list, said
+}
+
+// refiltered writes the filter outside of a reconciliation. The caller holds
+// the lock.
+func (p *Piece) refiltered() {
+	told, err := p.filter()
+	if told != "" {
+		p.Logf("keepalived: %s", told)
+	}
+	if err != nil {
+		p.Logf("keepalived: %v", err)
+	}
+}

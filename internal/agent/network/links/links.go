@@ -1,0 +1,87 @@
+// Package links keeps what the kernel does with the host's interfaces as virtual
+// IPs and routes need it: ARP is answered by the interface that has the address,
+// and router advertisements are heard though the host forwards.
+package links
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/uplink"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Kernel is what the piece changes: nic.Kernel.
+type Kernel interface {
+	Links() ([]uplink.Link, error)
+	Settings() (uplink.Settings, error)
+	SetARP() error
+	Hear(name string) error
+}
+
+// Piece is a network.Piece.
+type Piece struct {
+	Kernel Kernel
+	// Solicit asks for the routers of an interface's network.
+	Solicit func(ctx context.Context, name string) error
+}
+
+// Name implements network.Piece.
+func (*Piece) Name() string { return "links" }
+
+// Withdraw implements network.Piece: the host goes on as it is.
+func (*Piece) Withdraw(context.Context) error { return nil }
+
+// Reconcile implements network.Piece. It changes what is as the kernel has it by
+// itself, and nothing that somebody has set.
+func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (string, error) {
+	arp, err := p.arp()
+	heard, failed := p.hear(ctx, view)
+	var told []string
+	for _, s := range []string{arp, heard} {
+		if s != "" {
+			told = append(told, s)
+		}
+	}
+	return strings.Join(told, "; "), errors.Join(err, failed)
+}
+
+// arp has each interface answer for its own addresses: with two NICs in one
+// network either would answer for both, and the adverts of a VIP would come to
+// the one that nobody listens on.
+func (p *Piece) arp() (string, error) {
+	s, err := p.Kernel.Settings()
+	if err != nil || !s.Loose() {
+		return "", err
+	}
+	if err := p.Kernel.SetARP(); err != nil {
+		return "", err
+	}
+	return "each interface answers ARP for its own addresses alone", nil
+}
+
+// hear has the kernel take router advertisements where it took them before this
+// host forwarded, and asks the routers at once: the route may be gone already.
+func (p *Piece) hear(ctx context.Context, view state.NetworkView) (string, error) {
+	list, err := p.Kernel.Links()
+	if err != nil {
+		return "", err
+	}
+	var told []string
+	var errs []error
+	for _, name := range uplink.Deaf(list, uplink.Own(view)) {
+		if err := p.Kernel.Hear(name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		told = append(told, name)
+		if err := p.Solicit(ctx, name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(told) == 0 {
+		return "", errors.Join(errs...)
+	}
+	return "router advertisements are taken on " + strings.Join(told, ", ") + " though this host forwards", errors.Join(errs...)
+}

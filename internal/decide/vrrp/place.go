@@ -1,0 +1,111 @@
+package vrrp
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// place returns the network in which this host would hold a VIP, and why it
+// must not, empty where it may: each VIP has one network, and only hosts that
+// are in it can be reached there or hear each other about it. Adverts go no
+// further than that, so a host elsewhere would take the VIP for itself.
+//
+// A VIP that is in nobody's network is held by the nodes' addresses (B10), on
+// the NIC of its machine network where it has one: never on another, where it
+// would be kept from a host that can hold it.
+func (b *builder) place(vip netip.Addr, nodes []state.Node) (net subnet, away string) {
+	machine, planned := machineNetwork(b.view.Settings, vip)
+	inside, hasInside := b.ownIn(machine, vip)
+	net = subnetOf(b.view, vip)
+	switch {
+	case net.prefix.IsValid():
+		return net, ""
+	case len(b.view.Addresses) == 0:
+		return net, "" // nobody has asked the kernel: whether the source is there decides
+	case b.view.Role == state.RoleWorker:
+		return net, "is in no network of this worker"
+	case planned && !hasInside:
+		return net, fmt.Sprintf("is in %s, where this host has no address", machine)
+	case hasInside && inside.Prefix.IsSingleIP():
+		return subnet{machine, inside.Interface}, "" // who has it from DHCPv6 alone is not told its network
+	}
+	if n, prefix, found := b.hasNetwork(vip, nodes); found {
+		return net, fmt.Sprintf("is in %s, as %s says, where this host has no address", prefix, n)
+	}
+	if hasInside {
+		net = subnet{machine, inside.Interface}
+	}
+	return net, ""
+}
+
+// Where returns the interface on which this host would hold a VIP, and why it
+// must not, empty where it may. Who has no network of the VIP's holds it beside
+// its own address.
+func Where(v state.NetworkView, vip netip.Addr) (nic, away string) {
+	net, away := newBuilder(v).place(vip, v.Nodes.Value)
+	return device(net, v.Host.Interface), away
+}
+
+// Knows reports whether a node is among an instance's peers.
+func (i Instance) Knows(n state.Node) bool {
+	return slices.ContainsFunc(known(n), func(a netip.Addr) bool { return slices.Contains(i.Peers, a) })
+}
+
+// machineNetwork is the network of the site's machines that holds a VIP.
+func machineNetwork(s state.NetworkSettings, vip netip.Addr) (netip.Prefix, bool) {
+	i := slices.IndexFunc(s.MachineNetworks, func(p netip.Prefix) bool { return p.Contains(vip) })
+	if i < 0 {
+		return netip.Prefix{}, false
+	}
+	return s.MachineNetworks[i], true
+}
+
+// ownIn is an address of this host in a network, one without a network of its
+// own first.
+func (b *builder) ownIn(network netip.Prefix, vip netip.Addr) (found state.HostAddress, ok bool) {
+	vips := b.view.Settings.VIPs()
+	for _, a := range b.view.Addresses {
+		own := a.Prefix.Addr()
+		if !network.IsValid() || !network.Contains(own) || own.Is4() != vip.Is4() || slices.Contains(vips, own) {
+			continue
+		}
+		if !ok || a.Prefix.IsSingleIP() && !found.Prefix.IsSingleIP() {
+			found, ok = a, true
+		}
+	}
+	return found, ok
+}
+
+// hasNetwork finds another host that says that it is in the network of a VIP.
+func (b *builder) hasNetwork(vip netip.Addr, nodes []state.Node) (name string, network netip.Prefix, found bool) {
+	for _, n := range nodes {
+		if n.Name == b.view.Host.NodeName {
+			continue
+		}
+		for _, p := range reportOf(n).Addresses {
+			if !p.IsSingleIP() && p.Bits() > 0 && p.Contains(vip) {
+				return n.Name, p.Masked(), true
+			}
+		}
+	}
+	return "", netip.Prefix{}, false
+}
+
+// unheard tells why nobody would hear this host about a VIP, empty where its
+// peers would: they go by their addresses in the VIP's network, and do not know
+// this host's yet, since its report is not out. By another they do not take it
+// for a peer. Who brings the cluster up has nobody to wait for.
+func (b *builder) unheard(net subnet, source netip.Addr, nodes []state.Node) string {
+	if Bootstrapping(b.view) || !net.prefix.IsValid() || net.prefix.Contains(source) {
+		return ""
+	}
+	for _, n := range nodes {
+		if a, ok := addressFor(n, source, net, b.view.Settings.VIPs()); ok && n.Name != b.view.Host.NodeName && net.prefix.Contains(a) {
+			return fmt.Sprintf("is in %s, where %s does not know of an address of this host yet", net.prefix, n.Name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,138 @@
+package vrrp
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// senders are from which hardware addresses hosts send, as they say themselves.
+type senders struct {
+	of map[netip.Addr][]string
+	// hosts are the other hosts by hardware address.
+	hosts map[string]string
+}
+
+// mostNICs is as many as a host has behind one address: the members of a bond.
+const mostNICs = 16
+
+// knownSenders reads the reports of all hosts. What a host says of an address
+// that is another's own counts as little as any word about somebody else; of a
+// control plane's addresses control planes alone say anything.
+func knownSenders(v state.NetworkView) senders {
+	out := senders{of: map[netip.Addr][]string{}, hosts: map[string]string{}}
+	owners := map[netip.Addr][]string{}
+	masters := map[netip.Addr]bool{}
+	for _, n := range v.Nodes.Value {
+		for _, a := range n.Addresses {
+			owners[a.Unmap()] = append(owners[a.Unmap()], n.Name)
+		}
+		if controlPlane(n) {
+			for _, a := range known(n) {
+				masters[a] = true
+			}
+		}
+	}
+	for _, n := range v.Nodes.Value {
+		for a, list := range reportOf(n).Hardware {
+			others := len(owners[a]) > 0 && !slices.Contains(owners[a], n.Name)
+			if len(list) > mostNICs || masters[a] && !controlPlane(n) || others {
+				continue
+			}
+			out.of[a] = append(out.of[a], list...)
+			for _, mac := range list {
+				if n.Name != v.Host.NodeName {
+					out.hosts[mac] = n.Name
+				}
+			}
+		}
+	}
+	return out
+}
+
+// host names the other host that has a hardware address, empty where none has.
+func (s senders) host(mac string) string { return s.hosts[mac] }
+
+// foreign reports whether a frame in the name of an address comes from a
+// hardware address that its host does not have. Where the kernel itself reaches
+// the host there, the host has a NIC that it could not tell of yet, or the
+// network writes other addresses into its frames: then nothing is foreign,
+// unless the host is heard by its own as well.
+func (s senders) foreign(h Heard, a netip.Addr, mac string) bool {
+	known := s.of[a]
+	if len(known) == 0 || slices.Contains(known, mac) {
+		return false
+	}
+	return h.Neighbours[a] != mac || slices.ContainsFunc(h.Frames, func(f Frame) bool {
+		return (f.Source == a || f.Claims == a) && slices.Contains(known, f.MAC)
+	})
+}
+
+// Says are the hardware addresses that the host of an address says it has.
+func Says(v state.NetworkView, a netip.Addr) []string { return knownSenders(v).of[a] }
+
+// Senders are, by peer, the hardware addresses from which adverts are let in:
+// those that the peer says it has. A peer that says nothing, as one of an older
+// version, is not in it, nor one that the kernel reaches elsewhere: to drop its
+// adverts would give a VIP two holders, which is worse than what a stranger on
+// the wire can do (ADR 0037).
+func Senders(v state.NetworkView, instances []Instance, neighbours map[netip.Addr]string) map[netip.Addr][]string {
+	who := knownSenders(v)
+	out := map[netip.Addr][]string{}
+	for _, i := range instances {
+		for _, p := range i.Peers {
+			at, reached := neighbours[p]
+			if list := who.of[p]; len(list) > 0 && (!reached || slices.Contains(list, at)) {
+				out[p] = list
+			}
+		}
+	}
+	return out
+}
+
+// highest is the highest priority that any host asks for a VIP with.
+func highest(k Kind) int {
+	if k == API {
+		return APIPriority + bootstrapWeight
+	}
+	return IngressPriority + readyWeight + defaultWeight
+}
+
+// Forged are the adverts in the name of a peer, or of this host itself, that it
+// did not send: by where they come from, or since no host has such a priority.
+func Forged(h Heard, v state.NetworkView, instances []Instance) []state.ForgedAdvert {
+	var out []state.ForgedAdvert
+	who := knownSenders(v)
+	for _, i := range instances {
+		own := slices.Concat(h.Own, v.Hardware[i.Interface])
+		for _, f := range h.Frames {
+			if !f.Advert || f.RouterID != i.RouterID || f.Source.Is4() != i.VIP.Is4() {
+				continue
+			}
+			mine, peer := f.Source == i.Source, slices.Contains(i.Peers, f.Source)
+			excess := int(f.Priority) > highest(i.Kind)
+			foreign := mine && !slices.Contains(own, f.MAC) || peer && who.foreign(h, f.Source, f.MAC)
+			forged := state.ForgedAdvert{VIP: i.VIP, As: f.Source, By: f.MAC, Excess: excess}
+			if (mine || peer) && (excess || foreign) && !slices.Contains(out, forged) {
+				out = append(out, forged)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b state.ForgedAdvert) int {
+		return cmp.Or(a.VIP.Compare(b.VIP), a.As.Compare(b.As), cmp.Compare(a.By, b.By))
+	})
+	return out
+}
+
+// ExplainForged says what a forged advert means, and what to do.
+func ExplainForged(f state.ForgedAdvert) string {
+	what := "which is not that host's"
+	if f.Excess {
+		what = "with a priority that no host has"
+	}
+	return fmt.Sprintf("adverts for VIP %s come in the name of %s from hardware address %s, %s: "+
+		"somebody on the network tries to take the VIP away; find the port of that address in the switch and shut it", f.VIP, f.As, f.By, what)
+}
