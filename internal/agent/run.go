@@ -2,7 +2,10 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/incident"
+	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/command"
@@ -44,6 +48,7 @@ loopback address.`,
   jq '{writes, why, api}' /run/holdfast/pacemaker.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			settle(streams.Out)
 			s, err := readSite()
 			if err != nil {
 				return err
@@ -53,6 +58,21 @@ loopback address.`,
 	}
 	cmd.Flags().StringVar(&address, "metrics", address, "loopback address and port that metrics are served at")
 	return cmd
+}
+
+// settle takes what only an installation needed from a host that is installed. It
+// keeps nothing else from running.
+func settle(log io.Writer) {
+	if _, err := os.Stat(install.CompletePath); err != nil {
+		return // it is being installed
+	}
+	took, err := install.Settle()
+	if len(took) > 0 {
+		_, _ = fmt.Fprintf(log, "removed what only the installation needed: %s\n", strings.Join(took, ", "))
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(log, "remove what only the installation needed: %v\n", err)
+	}
 }
 
 // runAgent runs what this host's role and the cluster's shape ask for, until the

@@ -38,6 +38,25 @@ type API struct {
 	Certificates string
 	// kubeconfig is a file with that access, kubectl the program.
 	kubeconfig, kubectl string
+	authority           authority
+}
+
+// Kubeconfig is a file with an administrator's access.
+func (a *API) Kubeconfig() string { return a.kubeconfig }
+
+// Program is the path of one of the release's programs. The test is skipped where
+// it was not built yet.
+func Program(t *testing.T, name string) string {
+	t.Helper()
+	cache, err := release.CacheDir()
+	if err == nil {
+		var path string
+		if path, err = find(cache, name); err == nil {
+			return path
+		}
+	}
+	t.Skipf("NOT TESTED: %v", err)
+	return ""
 }
 
 // Main runs a package's tests with one API server for all of them, whose
@@ -67,7 +86,7 @@ func Main(m *testing.M, api **API, controllers ...string) int {
 		_, _ = fmt.Fprintf(os.Stderr, "start an API server: %v\n%s", err, s.words())
 		return 1
 	}
-	*api = &API{Config: s.config, Certificates: s.file("certs"), kubeconfig: s.file("kubeconfig"), kubectl: paths[tool]}
+	*api = &API{Config: s.config, Certificates: s.file("certs"), kubeconfig: s.file("kubeconfig"), kubectl: paths[tool], authority: s.authority}
 	return m.Run()
 }
 

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -63,16 +64,43 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, kubeadm.Progress{
-		Resuming: resuming, KubeletBootstrapped: exists(kubeletConfig),
-	})
+	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: exists(kubeletConfig) && exists(kubeadm.KubeletCertificate)}
+	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, before)
 	if err != nil {
 		return err
 	}
 	if err := r.writeKubeadmConfig(conf); err != nil {
 		return err
 	}
-	return r.kubeadm(ctx, "join", "--config", kubeadmConfig)
+	if err := r.writeAccess(ctx, before); err != nil {
+		return err
+	}
+	return errors.Join(r.kubeadm(ctx, "join", "--config", kubeadmConfig), os.Remove(kubeadm.AccessPath))
+}
+
+// tokenInterval is the time between two questions for a bootstrap token.
+const tokenInterval = time.Second
+
+// writeAccess lays down how kubeadm reaches the cluster. Each try has a token of
+// its own, but where kubelet has its certificate: that proves that the Node of this
+// name is this host's, of which a token is given for new names only.
+func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
+	token := ""
+	if !before.KubeletBootstrapped {
+		err := r.poll(ctx, tokenInterval, func(ctx context.Context) (ok bool, waiting string, err error) {
+			token, err = r.server.bootstrapToken(ctx)
+			return err == nil, "", err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	access, err := kubeadm.Access(r.Site, token)
+	if err != nil {
+		return err
+	}
+	_, err = host.WriteFiles("/", []state.File{{Path: kubeadm.AccessPath, Data: access, Mode: state.SecretFileMode}})
+	return err
 }
 
 // joined reports whether an earlier run joined this host completely: kubeadm's
@@ -82,7 +110,7 @@ func (r *run) joined(ctx context.Context) bool {
 		return false
 	}
 	if !r.Site.Role.ControlPlane() {
-		_, err := os.Stat("/var/lib/kubelet/pki/kubelet-client-current.pem")
+		_, err := os.Stat(kubeadm.KubeletCertificate)
 		return err == nil
 	}
 	out, err := host.Run(ctx, host.Command("kubectl", "--kubeconfig", adminKubeconfig, "--request-timeout=5s",

@@ -92,6 +92,14 @@ func Judge(s Site, r Request, t *Token, nodes []state.Node, now time.Time) Verdi
 	return Verdict{Approve, "OwnToken", "it asked with the token that a control plane gave to " + name + ", a " + string(t.Role)}
 }
 
+// cut bounds what is repeated of a stranger's words.
+func cut(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
+	}
+	return s
+}
+
 // usages are what the certificate of a kubelet may be for; kubelets whose key is
 // RSA ask for the last too.
 var usages = []string{"client auth", "digital signature", "key encipherment"}

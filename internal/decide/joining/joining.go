@@ -86,21 +86,13 @@ func (s Site) Name(role state.Role, host string, known []string) error {
 	}
 	switch {
 	case !hostName.MatchString(host):
-		return refuse("host name %q: must be of lower-case letters, digits, - and .", cut(host))
+		return refuse("the host's name must be of lower-case letters, digits, - and . (hostnamectl set-hostname)")
 	case role == state.RoleMaster && len(s.Fenced) > 0 && !slices.Contains(s.Fenced, host):
 		return refuse("controlPlane.fencing.credentials names %s, not %s: nobody could switch it off", strings.Join(s.Fenced, " and "), host)
 	case role == state.RoleWorker && (slices.Contains(s.Named, host) || slices.Contains(known, host)):
 		return refuse("%s is the name of a control plane: give the worker another one", host)
 	}
 	return nil
-}
-
-// cut bounds what is repeated of a stranger's words.
-func cut(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "..."
-	}
-	return s
 }
 
 // Ask is a host that asks for a bootstrap token.
