@@ -88,7 +88,9 @@ func newCreateJoinConfig(streams command.Streams) *cobra.Command {
 cluster which was made from this directory, today or in a year. It holds a
 secret that opens the configuration server until its time is over, for any host
 of the role or, with --host, for one: then the file is join-HOST.ign. A site of
-one control plane stays one.`,
+one control plane stays one.
+
+What is to open nothing any more before its time: holdfast join-secret rotate.`,
 		Example: `  holdfast create join-config --dir store-17
   holdfast create join-config --dir store-17 --host worker-3 --ttl 2h`,
 		Args: cobra.NoArgs,

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +73,7 @@ func newJoiningCluster(t *testing.T) *joiningCluster {
 	c.agent = New(Options{Site: s, Log: c.log, Now: time.Now})
 	c.agent.open = func() (*kube.Client, error) { return kube.Open(c.api.Kubeconfig()) }
 	c.give = c.agent.giver()
-	c.give.Key.Stands = func() bool { return true }
+	c.give.Key.Stands, c.give.Key.Path = func() bool { return true }, filepath.Join(t.TempDir(), "join-key")
 	c.admin = c.as(c.api.Config)
 	c.kubeadmInit(s)
 	return c
@@ -411,6 +412,36 @@ func TestTheNameOfANodeIsGivenToNobody(t *testing.T) {
 	own.ID = "another"
 	if _, err := c.give.Bootstrap(t.Context(), own); err == nil {
 		t.Error("another machine of its name was given a token")
+	}
+}
+
+// What `holdfast join-secret rotate` writes counts for every control plane.
+func TestTheClustersKeyOfJoinSecretsCounts(t *testing.T) {
+	c := newJoiningCluster(t)
+	old, err := c.agent.Site.JoinToken(state.RoleWorker, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := sitetest.Created // when the site's own secrets are good
+	c.give.Now = func() time.Time { return at }
+	if _, err := c.give.Read(t.Context(), old, jointoken.Config); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	client, err := c.agent.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := []byte(strings.Repeat("n", jointoken.MinKeyBytes))
+	if err := client.PutSecret(t.Context(), admission.KeyNamespace, admission.KeySecret, map[string][]byte{admission.KeyField: key}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.admin.CoreV1().Secrets(admission.KeyNamespace).Delete(context.WithoutCancel(t.Context()), admission.KeySecret, metav1.DeleteOptions{})
+	})
+	fresh := c.agent.giver() // another control plane, or a moment later
+	fresh.Key.Stands, fresh.Key.Path, fresh.Now = c.give.Key.Stands, c.give.Key.Path, c.give.Now
+	if _, err := fresh.Read(t.Context(), old, jointoken.Config); !errors.Is(err, jointoken.ErrInvalid) {
+		t.Errorf("after: %v", err)
 	}
 }
 
