@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -75,6 +76,9 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	if err := r.writeAccess(ctx, before); err != nil {
 		return err
 	}
+	if err := r.askAnew(ctx, before); err != nil {
+		return err
+	}
 	return errors.Join(r.kubeadm(ctx, "join", "--config", kubeadmConfig), os.Remove(kubeadm.AccessPath))
 }
 
@@ -101,6 +105,27 @@ func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
 	}
 	_, err = host.WriteFiles("/", []state.File{{Path: kubeadm.AccessPath, Data: access, Mode: state.SecretFileMode}})
 	return err
+}
+
+// unansweredKey is kubelet's key of a request for its certificate that was not
+// answered yet.
+const unansweredKey = "/var/lib/kubelet/pki/kubelet-client.key.tmp"
+
+// askAnew has kubelet make another request for its certificate. It would come back
+// to the one of a try that was cut off, by its key; that one was made with a token
+// which this try has ended, and is approved by nobody. kubelet runs until here: of two
+// control planes this one's etcd may be the voter without which no token is given.
+func (r *run) askAnew(ctx context.Context, before kubeadm.Progress) error {
+	if before.KubeletBootstrapped {
+		return nil
+	}
+	if err := r.systemctl(ctx, "stop", renderhost.KubeletUnit); err != nil { // kubeadm starts it
+		return err
+	}
+	if err := os.Remove(unansweredKey); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // joined reports whether an earlier run joined this host completely: kubeadm's
