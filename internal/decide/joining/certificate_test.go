@@ -106,6 +106,18 @@ func TestWhoseCertificateIsApproved(t *testing.T) {
 		{"two names", asks(asked(t, x509.CertificateRequest{Subject: pkix.Name{Organization: []string{"system:nodes"}, ExtraNames: []pkix.AttributeTypeAndValue{
 			{Type: commonName, Value: "system:node:worker-1"}, {Type: commonName, Value: "system:node:cp-1"},
 		}}})), &token, nodes, Deny, "NotAKubelets"},
+		{"a name beside one that is no text", asks(asked(t, x509.CertificateRequest{Subject: pkix.Name{Organization: []string{"system:nodes"}, ExtraNames: []pkix.AttributeTypeAndValue{
+			{Type: commonName, Value: 7}, {Type: commonName, Value: "system:node:worker-1"},
+		}}})), &token, nodes, Deny, "NotAKubelets"},
+		{"a group beside one that is no text", asks(asked(t, x509.CertificateRequest{Subject: pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{
+			{Type: commonName, Value: "system:node:worker-1"}, {Type: organization, Value: 7}, {Type: organization, Value: "system:nodes"},
+		}}})), &token, nodes, Deny, "NotAKubelets"},
+		{"an administrator that is a node too", asks(asked(t, x509.CertificateRequest{Subject: pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{
+			{Type: commonName, Value: "system:node:worker-1"}, {Type: organization, Value: "system:masters"}, {Type: organization, Value: "system:nodes"},
+		}}})), &token, nodes, Deny, "NotAKubelets"},
+		{"the group as something else", asks(asked(t, x509.CertificateRequest{Subject: pkix.Name{
+			CommonName: "system:node:worker-1", OrganizationalUnit: []string{"system:nodes"},
+		}})), &token, nodes, Deny, "NotAKubelets"},
 		{"more in the subject", asks(asked(t, x509.CertificateRequest{Subject: pkix.Name{
 			CommonName: "system:node:worker-1", Organization: []string{"system:nodes"}, OrganizationalUnit: []string{"x"},
 		}})), &token, nodes, Deny, "NotAKubelets"},
@@ -123,6 +135,7 @@ func TestWhoseCertificateIsApproved(t *testing.T) {
 		{"nothing", asks(nil), &token, nodes, Deny, "NotAKubelets"},
 		{"to serve", with(func(r *Request) { r.Usages = []string{"digital signature", "client auth", "server auth"} }), &token, nodes, Deny, "NotAKubelets"},
 		{"to be no client", with(func(r *Request) { r.Usages = []string{"digital signature"} }), &token, nodes, Deny, "NotAKubelets"},
+		{"to sign nothing", with(func(r *Request) { r.Usages = []string{"client auth"} }), &token, nodes, Deny, "NotAKubelets"},
 		{"for nothing", with(func(r *Request) { r.Usages = nil }), &token, nodes, Deny, "NotAKubelets"},
 
 		// Others decide these.
@@ -142,6 +155,21 @@ func TestWhoseCertificateIsApproved(t *testing.T) {
 				t.Errorf("got %+v, want %s %s", got, c.want, c.reason)
 			}
 		})
+	}
+}
+
+// A message is shown to people, and its words may be a stranger's.
+func TestAMessageIsBounded(t *testing.T) {
+	token := Token{Host: "worker-1", Role: state.RoleWorker, Expires: now.Add(time.Hour)}
+	for _, length := range []int{80, 81, 4000} {
+		r := Request{
+			Signer: KubeletSigner, User: "system:bootstrap:abcdef", Groups: []string{Group}, Usages: usages[:2],
+			PEM: of(t, "system:node:"+strings.Repeat("x", length), "system:nodes"),
+		}
+		got := Judge(two, r, &token, nil, now)
+		if whole := strings.Contains(got.Message, `x"`); got.Reason != "AnotherName" || whole != (length == 80) || len(got.Message) > 200 {
+			t.Errorf("%d: %+v", length, got)
+		}
 	}
 }
 

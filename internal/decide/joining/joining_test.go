@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/sitetest"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -47,10 +48,13 @@ func TestWhatAConfigurationSaysOfWhoJoins(t *testing.T) {
 		t.Error(diff)
 	}
 	c := *sitetest.New(t, sitetest.ThreeV6).Config
-	p := *c.Platform.BareMetal
-	p.Hosts = append(p.Hosts, p.Hosts...)
-	c.Platform.BareMetal = &p
 	if diff := cmp.Diff(three, Of(&c)); diff != "" {
+		t.Error(diff)
+	}
+	p := *c.Platform.BareMetal
+	p.Hosts = []config.Host{{Name: "cp-1", Role: "master"}, {Name: "worker-1", Role: "worker"}, {Name: "any"}, {Name: "cp-2", Role: "master"}}
+	c.Platform.BareMetal = &p
+	if diff := cmp.Diff(Site{ControlPlanes: 3, Named: []string{"cp-1", "cp-2"}}, Of(&c)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -72,6 +76,7 @@ func TestWhoMayGoByWhichName(t *testing.T) {
 		{"a control plane of three", three, state.RoleMaster, "cp-3", ""},
 		{"a known control plane itself", three, state.RoleMaster, "joined", ""},
 		{"a second control plane on a site of one", one, state.RoleMaster, "cp-2", "this site has one control plane, for its life"},
+		{"a worker on a site of one", one, state.RoleWorker, "worker-1", ""},
 		{"the first host, which joins nobody", two, state.RoleBootstrap, "cp-1", `role "bootstrap": must be worker or master`},
 		{"no role", two, "", "x", "must be worker or master"},
 		{"no name", two, state.RoleWorker, "", "must be of lower-case letters"},
@@ -112,6 +117,14 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 			"",
 			Grant{Replaces: []string{"aaaaaa"}, Token: Token{Rejoins: true}},
 		},
+		{
+			"the same, while another installation asked too", two, worker,
+			[]state.Node{node("worker-1", false)},
+			[]Token{old, others},
+			"",
+			Grant{Replaces: []string{"aaaaaa", "bbbbbb"}, Token: Token{Rejoins: true}},
+		},
+		{"a worker where all control planes are there", two, worker, []state.Node{controlPlane("cp-1", true), controlPlane("cp-2", true)}, nil, "", Grant{}},
 		{"the same, of another installation", two, worker, []state.Node{node("worker-1", false)}, []Token{others}, "kubectl delete node worker-1", Grant{}},
 		{"the same, and nobody knows of it", two, worker, []state.Node{node("worker-1", false)}, []Token{foreign}, "kubectl delete node worker-1", Grant{}},
 		{"a token without a sign of who asked", two, Ask{Host: "worker-1", Role: state.RoleWorker}, []state.Node{node("worker-1", false)}, []Token{{ID: "a", Host: "worker-1"}}, "kubectl delete node worker-1", Grant{}},
