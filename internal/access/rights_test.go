@@ -18,6 +18,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/installer"
 	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/site"
@@ -163,8 +164,12 @@ const (
 	dns     = "kube-system:coredns"
 	hosts   = "Group system:nodes"
 	nobody  = "Group system:authenticated"
+<<<<<<< ours
 
 	administrators = "Group " + site.AdministratorsGroup
+=======
+	joiners = "Group " + joining.Group
+>>>>>>> theirs
 )
 
 // allowed are the rights that accounts on workers may have, each as "GROUP
@@ -190,6 +195,13 @@ func allowed() map[string][]string {
 			says("networking.k8s.io ingresses", gateway+" backendtlspolicies", gateway+" gatewayclasses", gateway+" gateways",
 				gateway+" grpcroutes", gateway+" httproutes", gateway+" tlsroutes"),
 		),
+		// How the cluster is configured, whether its name is taken, and to ask for its
+		// certificate, for an hour until it is a node. The approval is none of it.
+		joiners: {
+			" nodes get", "kube-system/ configmaps get",
+			"certificates.k8s.io certificatesigningrequests create", "certificates.k8s.io certificatesigningrequests get",
+			"certificates.k8s.io certificatesigningrequests list", "certificates.k8s.io certificatesigningrequests watch",
+		},
 		// Whoever makes a NetworkPolicy is warned; nothing is given to everybody.
 		nobody: nil,
 	}
@@ -288,7 +300,7 @@ func TestNoAccountOnAWorkerMayMoreThanItsWork(t *testing.T) {
 			}
 		}
 		slices.Sort(seen)
-		if got := strings.Join(seen, ", "); got != strings.Join([]string{hosts, flannel, dns, routers}, ", ") {
+		if got := strings.Join(seen, ", "); got != strings.Join([]string{joiners, hosts, flannel, dns, routers}, ", ") {
 			t.Errorf("%s: accounts on workers are %s", name, got)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,6 +48,7 @@ loopback address.`,
   jq '{writes, why, api}' /run/holdfast/pacemaker.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			settle(streams.Out)
 			s, err := readSite()
 			if err != nil {
 				return err
@@ -55,6 +58,21 @@ loopback address.`,
 	}
 	cmd.Flags().StringVar(&address, "metrics", address, "loopback address and port that metrics are served at")
 	return cmd
+}
+
+// settle takes what only an installation needed from a host that is installed. It
+// keeps nothing else from running.
+func settle(log io.Writer) {
+	if _, err := os.Stat(install.CompletePath); err != nil {
+		return // it is being installed
+	}
+	took, err := install.Settle()
+	if len(took) > 0 {
+		_, _ = fmt.Fprintf(log, "removed what only the installation needed: %s\n", strings.Join(took, ", "))
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(log, "remove what only the installation needed: %v\n", err)
+	}
 }
 
 // runAgent runs what this host's role and the cluster's shape ask for, until the

@@ -41,6 +41,25 @@ type API struct {
 	Folder, Etcd string
 	// kubeconfig is a file with that access, kubectl the program.
 	kubeconfig, kubectl string
+	authority           authority
+}
+
+// Kubeconfig is a file with an administrator's access.
+func (a *API) Kubeconfig() string { return a.kubeconfig }
+
+// Program is the path of one of the release's programs. The test is skipped where
+// it was not built yet.
+func Program(t *testing.T, name string) string {
+	t.Helper()
+	cache, err := release.CacheDir()
+	if err == nil {
+		var path string
+		if path, err = find(cache, name); err == nil {
+			return path
+		}
+	}
+	t.Skipf("NOT TESTED: %v", err)
+	return ""
 }
 
 // Setup is what a package's tests need besides what all tests have.
@@ -86,7 +105,7 @@ func MainWith(m *testing.M, api **API, setup Setup) int {
 	}
 	*api = &API{
 		Config: s.config, Certificates: s.file("certs"), Folder: dir, Etcd: s.etcd,
-		kubeconfig: s.file("kubeconfig"), kubectl: paths[tool],
+		kubeconfig: s.file("kubeconfig"), kubectl: paths[tool], authority: s.authority,
 	}
 	return m.Run()
 }

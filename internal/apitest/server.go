@@ -43,10 +43,11 @@ type server struct {
 	paths map[string]string
 	setup Setup
 	// etcd is where etcd answers clients.
-	etcd    string
-	config  *rest.Config
-	running int
-	ended   chan exit
+	etcd      string
+	config    *rest.Config
+	authority authority
+	running   int
+	ended     chan exit
 }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
@@ -83,7 +84,8 @@ func (s *server) start(ctx context.Context) error {
 	s.run(ctx, "kube-apiserver", append([]string{
 		"--etcd-servers=" + client, "--bind-address=127.0.0.1", "--secure-port=" + port,
 		"--cert-dir=" + s.file("certs"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=Node,RBAC", "--allow-privileged=true",
-		"--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount", "--token-auth-file=" + s.file("tokens"),
+		"--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount",
+		"--token-auth-file=" + s.file("tokens"), "--client-ca-file=" + s.file("ca.crt"), "--enable-bootstrap-token-auth",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + s.file("key"), "--service-account-signing-key-file=" + s.file("key"),
 	}, more...)...)
@@ -95,6 +97,7 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	s.run(ctx, "kube-controller-manager", "--kubeconfig="+s.file("kubeconfig"), "--leader-elect=false", "--secure-port=0",
+		"--cluster-signing-cert-file="+s.file("ca.crt"), "--cluster-signing-key-file="+s.file("ca.key"),
 		"--controllers="+strings.Join(append(slices.Clone(s.setup.Controllers),
 			"job-controller", "garbage-collector-controller", "namespace-controller", "validatingadmissionpolicy-status-controller"), ","))
 	return nil
@@ -115,7 +118,12 @@ func (s *server) writeFiles() error {
 	access.AuthInfos["test"] = &api.AuthInfo{Token: token}
 	access.Contexts["test"] = &api.Context{Cluster: "test", AuthInfo: "test"}
 	access.CurrentContext = "test"
+	s.authority, err = newAuthority()
+	if err != nil {
+		return err
+	}
 	return errors.Join(
+		os.WriteFile(s.file("ca.crt"), s.authority.cert, 0o600), os.WriteFile(s.file("ca.key"), s.authority.key, 0o600),
 		os.WriteFile(s.file("key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600),
 		os.WriteFile(s.file("tokens"), []byte(token+`,admin,admin,"system:masters"`+"\n"), 0o600),
 		clientcmd.WriteToFile(*access, s.file("kubeconfig")),

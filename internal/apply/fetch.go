@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,15 @@ type Fetcher struct {
 	Say func(line string)
 
 	deadline time.Time
+	// system stands for the host's list of authorities in tests.
+	system func() (*x509.CertPool, error)
+}
+
+func (f *Fetcher) systemRoots() (*x509.CertPool, error) {
+	if f.system != nil {
+		return f.system()
+	}
+	return x509.SystemCertPool()
 }
 
 // maxDepth bounds how far configurations may point to further ones.

@@ -164,6 +164,7 @@ func TestWhatCannotBeFetchedIsSaidWithoutSecrets(t *testing.T) {
 	answers := map[string]answer{
 		"/worker": {body: fileConfig("/etc/a", "x"), auth: "Bearer other"},
 		"/master": {status: http.StatusForbidden},
+		"/full":   {status: http.StatusConflict},
 		"/bad":    {body: `{"ignition":{"version":"2.2.0"}}`},
 		"/big":    {body: `{"ignition":{"version":"3.2.0"},"storage":{"disks":[]},"x":1}`},
 		"/never":  {fails: 1 << 30},
@@ -191,6 +192,7 @@ func TestWhatCannotBeFetchedIsSaidWithoutSecrets(t *testing.T) {
 	}{
 		{"a wrong token", pointTo("merge", server.URL+"/worker?key=s3cret", ca, bearer), "the server answers 401: who are you; its token may have ended", false, "/worker", 1},
 		{"another role's token", pointTo("merge", server.URL+"/master", ca, bearer), "the server answers 403: refused; its token", false, "/master", 1},
+		{"a host that the site does not take", pointTo("merge", server.URL+"/full", ca, bearer), "/full: the server answers 409: refused", false, "/full", 1},
 		{"nothing there", pointTo("merge", server.URL+"/none", ca, ""), "/none: the server answers 404", false, "/none", 1},
 		{"a token over plain http", pointTo("merge", strings.Replace(server.URL, "https", "http", 1)+"/worker", ca, bearer), "ignition.config.merge.0.source: carries httpHeaders over http", true, "/worker", 0},
 		{"a token redirected", pointTo("merge", server.URL+"/moved", ca, bearer), "redirected to", false, "/worker", 0},

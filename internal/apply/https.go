@@ -24,6 +24,9 @@ import (
 // scope is how requests are made for a configuration: it inherits what the
 // one that pointed to it said.
 type scope struct {
+	// system returns the authorities that the host trusts, roots are those that
+	// configurations named. Where there are any, they alone count.
+	system        func() (*x509.CertPool, error)
 	roots         [][]byte
 	proxy         types.Proxy
 	headerTimeout time.Duration
@@ -42,7 +45,7 @@ const (
 // enter returns the scope of a configuration within another's.
 func (f *Fetcher) enter(ctx context.Context, ign types.Ignition, sc scope) (scope, error) {
 	if sc.client == nil {
-		sc.headerTimeout = defaultHeaderTimeout
+		sc.headerTimeout, sc.system = defaultHeaderTimeout, f.systemRoots
 	}
 	if s := ign.Timeouts.HTTPResponseHeaders; s != nil {
 		sc.headerTimeout = time.Duration(*s) * time.Second
@@ -73,14 +76,9 @@ func (f *Fetcher) enter(ctx context.Context, ign types.Ignition, sc scope) (scop
 // connect makes the client of a scope. Connections are not kept: the next
 // attempt may have to go to another host behind the same address.
 func (sc *scope) connect() error {
-	pool, err := x509.SystemCertPool()
+	pool, err := sc.trusted()
 	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	for _, pem := range sc.roots {
-		if !pool.AppendCertsFromPEM(pem) {
-			return &InputError{Err: errors.New("ignition.security.tls.certificateAuthorities: no certificate in PEM form")}
-		}
+		return err
 	}
 	proxy := httpproxy.Config{HTTPProxy: text(sc.proxy.HTTPProxy), HTTPSProxy: text(sc.proxy.HTTPSProxy)}
 	for _, item := range sc.proxy.NoProxy {
@@ -100,6 +98,28 @@ func (sc *scope) connect() error {
 		},
 	}
 	return nil
+}
+
+// trusted are the authorities of a scope: those that its configurations name,
+// and the host's own where they name none. Ignition itself adds the two: then
+// whoever has a certificate of any authority that the host trusts, an inspecting
+// proxy's among them, is told the secret in a pointer, and answers it with a
+// configuration of its own.
+func (sc scope) trusted() (*x509.CertPool, error) {
+	if len(sc.roots) == 0 {
+		pool, err := sc.system()
+		if err != nil {
+			pool = x509.NewCertPool() // a host without any is refused by every server, and says so
+		}
+		return pool, nil
+	}
+	pool := x509.NewCertPool()
+	for _, pem := range sc.roots {
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, &InputError{Err: errors.New("ignition.security.tls.certificateAuthorities: no certificate in PEM form")}
+		}
+	}
+	return pool, nil
 }
 
 func text(s *string) string {
@@ -161,7 +181,7 @@ func (sc scope) get(ctx context.Context, req request) ([]byte, error) {
 	client.CheckRedirect = req.redirect
 	resp, err := client.Do(r)
 	if err != nil {
-		return nil, bare(err)
+		return nil, sc.bare(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
@@ -191,10 +211,14 @@ func (req request) redirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// bare takes the URL, which may hold a secret, out of an error.
-func bare(err error) error {
+// bare takes the URL, which may hold a secret, out of an error, and says whose
+// word counts where nobody vouches for the server.
+func (sc scope) bare(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
-		return ue.Err
+		err = ue.Err
+	}
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown && len(sc.roots) > 0 {
+		return fmt.Errorf("%w (only the authorities in ignition.security.tls.certificateAuthorities count)", err)
 	}
 	return err
 }
@@ -209,7 +233,7 @@ func refusal(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return final("%s; its token may have ended or be for another role: make the host's configuration anew", words)
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusGone:
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict, http.StatusGone:
 		return final("%s", words)
 	default:
 		return errors.New(words)

@@ -241,7 +241,7 @@ func plantedHost(_ context.Context, line ...string) ([]byte, error) {
 		return append(a, []byte("\n{}")...), nil
 	case text == "cat /etc/holdfast/site.json":
 		return json.Marshal(map[string]any{"Identity": map[string]any{
-			"joinToken": joinToken, "kubernetesCA": map[string]string{"cert": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "key": privateKey},
+			"admissionToken": joinToken, "kubernetesCA": map[string]string{"cert": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "key": privateKey},
 		}, "Config": map[string]any{"pullSecret": `{"auths":{"r.example":{"auth":"` + pullAuth + `"}}}`}})
 	case strings.HasPrefix(text, "find /etc/kubernetes -maxdepth 1"):
 		return []byte("users:\n- name: x\n  user:\n    token: " + hostToken + "\n    client-key-data: " + base64.StdEncoding.EncodeToString([]byte(privateKey)) + "\n"), nil
@@ -338,7 +338,7 @@ func TestFilesOfSecretsAreNotAskedFor(t *testing.T) {
 		if strings.HasPrefix(line, "ls ") {
 			continue // names alone
 		}
-		for _, place := range []string{"/etc/holdfast/fencing", "/etc/holdfast/site.json", "/etc/kubernetes/pki", "/etc/kubernetes/admin.conf", "authkey", "/var/lib/pcsd", "/etc/holdfast/kubeadm.yaml", "*.conf /etc/kubernetes", "shadow", ".key", "[.]key"} {
+		for _, place := range []string{"/etc/holdfast/fencing", "/etc/holdfast/site.json", "/etc/kubernetes/pki", "/etc/kubernetes/admin.conf", "authkey", "/var/lib/pcsd", "/etc/holdfast/kubeadm.yaml", "join-key", "join.kubeconfig", "host-token", "*.conf /etc/kubernetes", "shadow", ".key", "[.]key"} {
 			if strings.Contains(line, place) {
 				t.Errorf("%q reads %s", line, place)
 			}

@@ -93,7 +93,7 @@ func journal(since time.Duration, what string) []string {
 type fileSet struct{ path, what, at, name string }
 
 // files are those that are collected. What is not here is not: /etc/holdfast/
-// fencing and site.json, /etc/kubernetes/*.conf and pki, Corosync's authkey and
+// fencing, site.json and join-key, /etc/kubernetes/*.conf and pki, Corosync's authkey and
 // pcsd's tokens are left where they are.
 func files() []fileSet {
 	return []fileSet{

@@ -7,6 +7,7 @@ func commands(streams Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newRelease(streams),
 		newCreate(streams),
+		newJoinSecret(streams),
 		newWaitFor(streams),
 		newStatus(streams),
 		newDashboard(streams),

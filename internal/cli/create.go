@@ -81,17 +81,21 @@ func newCreateTarget(streams command.Streams, target createTarget) *cobra.Comman
 }
 
 func newCreateJoinConfig(streams command.Streams) *cobra.Command {
-	dir, role, life := ".", string(state.RoleWorker), site.JoinLifetime
+	dir, role, host, life := ".", string(state.RoleWorker), "", site.JoinLifetime
 	cmd := &cobra.Command{
 		Use: "join-config", Short: "Write the Ignition of a host that joins a standing cluster",
 		Long: `Write join-worker.ign or join-master.ign: the Ignition of a host that joins the
 cluster which was made from this directory, today or in a year. It holds a
-secret that opens the configuration server until its time is over.`,
+secret that opens the configuration server until its time is over, for any host
+of the role or, with --host, for one: then the file is join-HOST.ign. A site of
+one control plane stays one.
+
+What is to open nothing any more before its time: holdfast join-secret rotate.`,
 		Example: `  holdfast create join-config --dir store-17
-  holdfast create join-config --dir store-17 --role worker --ttl 2h`,
+  holdfast create join-config --dir store-17 --host worker-3 --ttl 2h`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			path, until, err := newInstaller(streams, dir).JoinConfig(state.Role(role), life)
+			path, until, err := newInstaller(streams, dir).JoinConfig(state.Role(role), host, life)
 			if err != nil {
 				return createError(err)
 			}
@@ -102,6 +106,7 @@ secret that opens the configuration server until its time is over.`,
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "dir", dir, "install directory")
 	flags.StringVar(&role, "role", role, "worker or master")
+	flags.StringVar(&host, "host", "", "name of the only host that it is for (default: any of the role)")
 	flags.DurationVar(&life, "ttl", life, "how long the secret in it lasts, up to a week")
 	return cmd
 }

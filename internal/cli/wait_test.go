@@ -43,7 +43,7 @@ func madeSite(t *testing.T, hosts ...state.Progress) (dir, address string) {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(configserver.New(configserver.Options{
-		Progress: store, ReadToken: s.Identity.ProgressToken, Now: time.Now,
+		Progress: store, ReadToken: s.Identity.ProgressToken,
 	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()

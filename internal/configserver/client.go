@@ -47,19 +47,12 @@ var ErrForeign = errors.New("what answers is not this site's configuration serve
 // Progress returns what each host reported last. An error does not hold the
 // token.
 func (c *Client) Progress(ctx context.Context) ([]state.Progress, error) {
-	if err := c.open(); err != nil {
+	resp, err := c.do(ctx, http.MethodGet, "/progress", c.Token)
+	switch {
+	case errors.Is(err, ErrForeign):
 		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.ServerName+"/progress", nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.Token)
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, foreign(err)
+	case err != nil:
+		return nil, fmt.Errorf("read progress: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
@@ -75,6 +68,40 @@ func (c *Client) Progress(ctx context.Context) ([]state.Progress, error) {
 	return all, nil
 }
 
+// Opens reports whether the server gives a role's configuration for a join token.
+// It gives none now. An error does not hold the token.
+func (c *Client) Opens(ctx context.Context, role state.Role, token string) (bool, error) {
+	resp, err := c.do(ctx, http.MethodHead, "/config/"+string(role), token)
+	if err != nil {
+		return false, err
+	}
+	_ = resp.Body.Close() // it has none
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return true, nil
+	case http.StatusUnauthorized:
+		return false, nil
+	}
+	return false, fmt.Errorf("the configuration server answers %s", resp.Status)
+}
+
+// do makes one request. The answer is the caller's to close, within the limit.
+func (c *Client) do(ctx context.Context, method, path, token string) (*http.Response, error) {
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+c.ServerName+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, foreign(err)
+	}
+	return resp, nil
+}
+
 // foreign names the error of a certificate that another authority signed.
 func foreign(err error) error {
 	var unknown x509.UnknownAuthorityError
@@ -82,7 +109,7 @@ func foreign(err error) error {
 	if errors.As(err, &unknown) || errors.As(err, &name) {
 		return ErrForeign
 	}
-	return fmt.Errorf("read progress: %w", err)
+	return err
 }
 
 func (c *Client) open() error {
@@ -93,7 +120,7 @@ func (c *Client) open() error {
 	if !roots.AppendCertsFromPEM([]byte(c.CA)) {
 		return errors.New("the site's configuration authority is not a certificate")
 	}
-	c.http = &http.Client{Transport: &http.Transport{
+	c.http = &http.Client{Timeout: readLimit, Transport: &http.Transport{
 		DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dialFirst(ctx, c.Addresses) },
 		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: c.ServerName, MinVersion: tls.VersionTLS12},
 		IdleConnTimeout: idleTimeout,

@@ -44,6 +44,25 @@ func TestAClientReadsWhatHostsReported(t *testing.T) {
 	}
 }
 
+func TestAClientTellsWhetherATokenOpens(t *testing.T) {
+	s := newSite(t, nil)
+	c := newClient(s)
+	for tok, want := range map[string]bool{token(t, state.RoleWorker): true, "another": false} {
+		if opens, err := c.Opens(t.Context(), state.RoleWorker, tok); opens != want || err != nil {
+			t.Errorf("%t, %v", opens, err)
+		}
+	}
+	master := token(t, state.RoleMaster)
+	if _, err := c.Opens(t.Context(), state.RoleWorker, master); err == nil || strings.Contains(err.Error(), master) {
+		t.Errorf("another answer: %v", err)
+	}
+	c.Addresses = []string{unused(t)}
+	c.http = nil
+	if _, err := c.Opens(t.Context(), state.RoleWorker, master); err == nil || strings.Contains(err.Error(), master) {
+		t.Errorf("nobody answers: %v", err)
+	}
+}
+
 // unused returns an address that refuses connections.
 func unused(t *testing.T) string {
 	t.Helper()

@@ -1,18 +1,22 @@
-// Package configserver gives joining hosts their configuration over HTTPS and
+// Package configserver gives joining hosts what they join with over HTTPS, and
 // takes the progress of their installation.
 //
-//	GET, HEAD /config/<role>     join token of that role
-//	POST      /progress/<host>   join token of the host's role
-//	GET, HEAD /progress          read token
-//	GET, HEAD /healthz           nothing
+//	GET, HEAD /config/<role>                  join token of that role, of a pointer
+//	POST      /hosts/<host>                   admission, of that configuration
+//	POST      /hosts/<host>/bootstrap-token   the host's own token, of its admission
+//	POST      /progress/<host>                the host's own token
+//	GET, HEAD /progress                       read token
+//	GET, HEAD /healthz                        nothing
 //
 // Nobody who merely reaches the port gets a secret: without a token that was
-// minted for the role there is no configuration, and plain HTTP is refused
-// whatever it carries. Answers never repeat what a request brought, and no
-// token, header or body is logged.
+// minted for the purpose there is none, and plain HTTP is refused whatever it
+// carries. No token gives another of its own kind, so that none can be renewed
+// with itself. Answers never repeat what a request brought, and no token, header
+// or body is logged.
 package configserver
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
@@ -22,8 +26,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/ignition"
 	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/state"
@@ -31,13 +37,21 @@ import (
 
 // Options is what a server serves.
 type Options struct {
-	// Render returns a role's configuration in a spec version, one of
-	// Versions.
-	Render func(role state.Role, specVersion string) ([]byte, error)
-	// Verify checks a join token, as jointoken.Verify does with a key.
-	Verify func(token string, role state.Role, now time.Time) error
-	// Roles are those that Render knows; empty means master and worker.
-	Roles []state.Role
+	// Site says which hosts are taken at all.
+	Site joining.Site
+	// Read checks a token, as jointoken.Read does with a key. An error that is
+	// none of that package's says that it could not be checked.
+	Read func(ctx context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error)
+	// Report checks the own token of a host that reports, which opens nothing; it
+	// may know less than Read.
+	Report func(ctx context.Context, token string) (jointoken.Claims, error)
+	// Render returns the configuration that a token opens in a spec version, one
+	// of Versions.
+	Render func(ctx context.Context, shown jointoken.Claims, specVersion string) ([]byte, error)
+	// Admit returns the own token of a host, for its admission.
+	Admit func(ctx context.Context, shown jointoken.Claims, host string) (Secret, error)
+	// Bootstrap returns the bootstrap token of a host, for its own token.
+	Bootstrap func(ctx context.Context, own jointoken.Claims) (Secret, error)
 	// Versions are the spec versions that Render knows, oldest first; empty
 	// means ignition.Versions.
 	Versions []string
@@ -45,24 +59,28 @@ type Options struct {
 	Progress Store
 	// ReadToken opens GET /progress; empty means that nobody may.
 	ReadToken string
-	// Now is the clock that tokens are checked by.
-	Now func() time.Time
-	// Logf is told of each request that was refused or failed, and of each
-	// configuration that was given. Nil tells nobody.
+	// Logf is told of each request that was refused or failed, and of what was
+	// given, by which token and to whom. Nil tells nobody.
 	Logf func(format string, args ...any)
+}
+
+// Secret is what a host is given beside its configuration.
+type Secret struct {
+	Token   string    `json:"token"`
+	Expires time.Time `json:"expires"`
 }
 
 type server struct {
 	Options
 	readToken [sha256.Size]byte
+
+	mu   sync.Mutex
+	uses map[string]int // of genuine tokens, by their ids
 }
 
 // New returns the handler. It serves nothing over plain HTTP.
 func New(o Options) http.Handler {
-	s := &server{Options: o, readToken: sha256.Sum256([]byte(o.ReadToken))}
-	if len(s.Roles) == 0 {
-		s.Roles = []state.Role{state.RoleMaster, state.RoleWorker}
-	}
+	s := &server{Options: o, readToken: sha256.Sum256([]byte(o.ReadToken)), uses: map[string]int{}}
 	if len(s.Versions) == 0 {
 		s.Versions = ignition.Versions()
 	}
@@ -75,6 +93,8 @@ func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", reading(http.HandlerFunc(healthz)))
 	mux.Handle("/config/{role}", reading(http.HandlerFunc(s.config)))
+	mux.Handle("/hosts/{host}", allowing(http.HandlerFunc(s.admit), http.MethodPost))
+	mux.Handle("/hosts/{host}/bootstrap-token", allowing(http.HandlerFunc(s.bootstrapToken), http.MethodPost))
 	mux.Handle("/progress", reading(http.HandlerFunc(s.readProgress)))
 	mux.Handle("/progress/{host}", allowing(http.HandlerFunc(s.postProgress), http.MethodPost))
 	return s.private(mux)
@@ -87,6 +107,8 @@ const (
 	writeTimeout      = time.Minute
 	idleTimeout       = 30 * time.Second
 	maxHeaderBytes    = 16 << 10
+	// answerTime bounds how long an answer waits for the API.
+	answerTime = 10 * time.Second
 )
 
 // NewServer returns an HTTP server for the handler, with limits of time and
@@ -117,7 +139,9 @@ func (s *server) private(next http.Handler) http.Handler {
 			s.refuse(w, r, http.StatusBadRequest, "only https is served")
 			return
 		}
-		next.ServeHTTP(w, r)
+		ctx, stop := context.WithTimeout(r.Context(), answerTime)
+		defer stop()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -178,25 +202,69 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// authorized checks the join token of a request and answers if it does not
-// open the role.
-func (s *server) authorized(w http.ResponseWriter, r *http.Request, role state.Role) bool {
+// authorized returns what the token of a request says if it is for a purpose,
+// and opens what is asked for as far as that is known. Else it answers.
+func (s *server) authorized(w http.ResponseWriter, r *http.Request, purpose jointoken.Purpose, role state.Role, host string) (jointoken.Claims, bool) {
+	return s.checked(w, r, role, host, func(ctx context.Context, token string) (jointoken.Claims, error) { return s.Read(ctx, token, purpose) })
+}
+
+// reader checks a token.
+type reader func(ctx context.Context, token string) (jointoken.Claims, error)
+
+func (s *server) checked(w http.ResponseWriter, r *http.Request, role state.Role, host string, read reader) (jointoken.Claims, bool) {
 	token := bearer(r)
 	if token == "" {
 		s.refuse(w, r, http.StatusUnauthorized, "a join token is needed")
-		return false
+		return jointoken.Claims{}, false
 	}
-	switch err := s.Verify(token, role, s.Now()); {
-	case err == nil:
-		return true
-	case errors.Is(err, jointoken.ErrRole):
-		s.refuse(w, r, http.StatusForbidden, jointoken.ErrRole.Error())
-	case errors.Is(err, jointoken.ErrExpired):
-		s.refuse(w, r, http.StatusUnauthorized, jointoken.ErrExpired.Error())
-	default:
-		s.refuse(w, r, http.StatusUnauthorized, jointoken.ErrInvalid.Error())
+	claims, err := read(r.Context(), token)
+	if err == nil {
+		if role == "" {
+			role = claims.Role
+		}
+		err = claims.Opens(role, host)
 	}
-	return false
+	if err == nil {
+		return claims, true
+	}
+	for _, known := range []error{jointoken.ErrInvalid, jointoken.ErrExpired, jointoken.ErrRole, jointoken.ErrHost} {
+		if errors.Is(err, known) {
+			s.refuse(w, r, statusOf[known], known.Error())
+			return jointoken.Claims{}, false
+		}
+	}
+	s.later(w, r, err)
+	return jointoken.Claims{}, false
+}
+
+// statusOf says who a token is no good for: everybody, or who asks.
+var statusOf = map[error]int{
+	jointoken.ErrInvalid: http.StatusUnauthorized, jointoken.ErrExpired: http.StatusUnauthorized,
+	jointoken.ErrRole: http.StatusForbidden, jointoken.ErrHost: http.StatusForbidden,
+}
+
+// later answers that the host should ask again, and tells the log why.
+func (s *server) later(w http.ResponseWriter, r *http.Request, err error) {
+	s.Logf("%s %q from %s: %d %v", method(r), path(r), r.RemoteAddr, http.StatusServiceUnavailable, err)
+	http.Error(w, "the control plane does not answer yet: ask again", http.StatusServiceUnavailable)
+}
+
+// failed answers an error of what gives something out. A Refusal is for the
+// person who installs the host.
+func (s *server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if why, refused := errors.AsType[joining.Refusal](err); refused {
+		s.refuse(w, r, http.StatusConflict, why.Error())
+		return
+	}
+	s.later(w, r, err)
+}
+
+// used counts a use of a genuine token.
+func (s *server) used(c jointoken.Claims) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uses[c.ID]++
+	return s.uses[c.ID]
 }
 
 // mayRead compares the read token in constant time, whatever its length.

@@ -7,19 +7,20 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
 
+	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Store keeps the newest progress of each host.
 type Store interface {
 	// Put replaces what is kept of the host. It returns ErrOtherRole or
-	// ErrFull if it keeps what it has.
+	// ErrFull if it keeps what it has. Where there is no room, the worker that was
+	// heard last the longest ago goes.
 	Put(p state.Progress) error
 	// All returns what is kept, sorted by host.
 	All() ([]state.Progress, error)
@@ -27,10 +28,10 @@ type Store interface {
 
 // Reasons for which a Store does not take a progress.
 var (
-	// ErrOtherRole says that the host is known in another role: the token of
-	// one role does not speak for the hosts of another.
-	ErrOtherRole = errors.New("this host is known in another role")
-	// ErrFull says that no further host is kept.
+	// ErrOtherRole says that the host is known as a control plane: a worker's
+	// token does not speak for it.
+	ErrOtherRole = errors.New("this host is known as a control plane")
+	// ErrFull says that there are control planes only, and too many.
 	ErrFull = errors.New("too many hosts report")
 )
 
@@ -41,6 +42,8 @@ const maxHosts = 1024
 type Memory struct {
 	mu    sync.Mutex
 	hosts map[string]state.Progress
+	// heard are the hosts in the order in which they were heard last.
+	heard []string
 }
 
 // NewMemory returns an empty store.
@@ -56,13 +59,26 @@ func (m *Memory) Put(p state.Progress) error {
 func (m *Memory) put(p state.Progress) error {
 	known, ok := m.hosts[p.Host]
 	switch {
-	case ok && known.Role != p.Role:
+	case ok && known.Role.ControlPlane() && !p.Role.ControlPlane():
 		return ErrOtherRole
-	case !ok && len(m.hosts) >= maxHosts:
+	case !ok && len(m.hosts) >= maxHosts && !m.makeRoom():
 		return ErrFull
 	}
 	m.hosts[p.Host] = p
+	m.heard = append(slices.DeleteFunc(m.heard, func(host string) bool { return host == p.Host }), p.Host)
 	return nil
+}
+
+// makeRoom forgets a worker, and reports whether there was one. It reports again
+// within half a minute if it is one at all.
+func (m *Memory) makeRoom() bool {
+	i := slices.IndexFunc(m.heard, func(host string) bool { return !m.hosts[host].Role.ControlPlane() })
+	if i < 0 {
+		return false
+	}
+	delete(m.hosts, m.heard[i])
+	m.heard = slices.Delete(m.heard, i, i+1)
+	return true
 }
 
 // All implements Store.
@@ -84,17 +100,17 @@ func (m *Memory) all() []state.Progress {
 const MaxProgressBytes = 64 << 10
 
 func (s *server) postProgress(w http.ResponseWriter, r *http.Request) {
-	// A request without any token is not read at all.
-	if bearer(r) == "" {
-		s.refuse(w, r, http.StatusUnauthorized, "a join token is needed")
-		return
+	own, ok := s.checked(w, r, "", r.PathValue("host"), s.Report)
+	if !ok {
+		return // a body is read of whom the host's token opens to, and of nobody else
 	}
 	p, status, err := readReport(w, r)
 	if err != nil {
 		s.refuse(w, r, status, err.Error())
 		return
 	}
-	if !s.authorized(w, r, p.Role) {
+	if p.Role != own.Role {
+		s.refuse(w, r, http.StatusForbidden, jointoken.ErrRole.Error())
 		return
 	}
 	switch err := s.Progress.Put(p); {
@@ -110,9 +126,6 @@ func (s *server) postProgress(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hostName is what a host may be called, RFC 1123.
-var hostName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-
 func readReport(w http.ResponseWriter, r *http.Request) (state.Progress, int, error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxProgressBytes))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -126,7 +139,7 @@ func readReport(w http.ResponseWriter, r *http.Request) (state.Progress, int, er
 		return state.Progress{}, http.StatusBadRequest, errors.New("the body is not a progress report")
 	}
 	switch {
-	case !hostName.MatchString(p.Host) || p.Host != r.PathValue("host"):
+	case p.Host != r.PathValue("host"):
 		return state.Progress{}, http.StatusBadRequest, errors.New("the report is not that of the host in the path")
 	case !validSteps(p.Steps):
 		return state.Progress{}, http.StatusBadRequest, errors.New("a step is neither running, done nor failed")

@@ -2,6 +2,7 @@ package configserver
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/ignition"
 	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/state"
@@ -29,18 +31,26 @@ var (
 	start = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 )
 
+// token is that of a pointer.
 func token(t *testing.T, role state.Role) string {
 	t.Helper()
-	tok, err := jointoken.Mint(key, jointoken.Claims{Role: role, Expires: start.Add(time.Hour), Nonce: "n"})
+	return tokenOf(t, jointoken.Config, role, "")
+}
+
+func tokenOf(t *testing.T, purpose jointoken.Purpose, role state.Role, host string) string {
+	t.Helper()
+	tok, err := jointoken.Mint(key, jointoken.Claims{
+		Purpose: purpose, Role: role, Host: host, Expires: start.Add(time.Hour), ID: "id-of-" + string(role),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tok
 }
 
-func render(role state.Role, version string) ([]byte, error) {
+func render(_ context.Context, shown jointoken.Claims, version string) ([]byte, error) {
 	return ignition.Marshal(ignition.Config{Files: []state.File{
-		{Path: "/etc/role", Data: []byte(role)},
+		{Path: "/etc/role", Data: []byte(shown.Role)},
 		{Path: "/etc/secret", Data: []byte(secret), Mode: state.SecretFileMode},
 	}}, version)
 }
@@ -63,10 +73,21 @@ func newSite(t *testing.T, change func(*Options)) *site {
 	t.Helper()
 	s := &site{now: start}
 	o := Options{
-		Render:    render,
-		Verify:    func(tok string, role state.Role, now time.Time) error { return jointoken.Verify(key, tok, role, now) },
+		Site:   joining.Site{ControlPlanes: 3, Named: []string{"cp-2"}},
+		Render: render,
+		Read: func(_ context.Context, tok string, purpose jointoken.Purpose) (jointoken.Claims, error) {
+			return jointoken.Read(key, tok, purpose, s.clock())
+		},
+		Report: func(_ context.Context, tok string) (jointoken.Claims, error) {
+			return jointoken.Read(key, tok, jointoken.Host, s.clock())
+		},
+		Admit: func(_ context.Context, shown jointoken.Claims, host string) (Secret, error) {
+			return Secret{"own token of " + host + ", " + string(shown.Role), shown.Expires}, nil
+		},
+		Bootstrap: func(_ context.Context, own jointoken.Claims) (Secret, error) {
+			return Secret{"bootstrap token of " + own.Host + ", " + string(own.Role), own.Expires}, nil
+		},
 		ReadToken: readToken,
-		Now:       s.clock,
 		Logf: func(format string, args ...any) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -117,7 +138,7 @@ func readAll(t *testing.T, resp *http.Response) string {
 func TestNobodyWhoMerelyReachesThePortGetsASecret(t *testing.T) {
 	s := newSite(t, nil)
 	worker, master := token(t, state.RoleWorker), token(t, state.RoleMaster)
-	forged, err := jointoken.Mint(bytes.Repeat([]byte("x"), 32), jointoken.Claims{Role: state.RoleMaster, Expires: start.Add(time.Hour)})
+	forged, err := jointoken.Mint(bytes.Repeat([]byte("x"), 32), jointoken.Claims{Purpose: jointoken.Config, Role: state.RoleMaster, Expires: start.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +156,8 @@ func TestNobodyWhoMerelyReachesThePortGetsASecret(t *testing.T) {
 		{"a control plane asks for a worker", "GET", "/config/worker", "Bearer " + master, 403, "the join token is for another role\n"},
 		{"the host that starts the cluster is not served", "GET", "/config/bootstrap", "Bearer " + master, 404, "no such role\n"},
 		{"a forged token", "GET", "/config/master", "Bearer " + forged, 401, "the join token is not one of this cluster's\n"},
+		{"an admission", "GET", "/config/worker", "Bearer " + tokenOf(t, jointoken.Admission, state.RoleWorker, ""), 401, "the join token is not one of this cluster's\n"},
+		{"a host's own", "GET", "/config/worker", "Bearer " + tokenOf(t, jointoken.Host, state.RoleWorker, "worker-1"), 401, "the join token is not one of this cluster's\n"},
 		{"the read token", "GET", "/config/master", "Bearer " + readToken, 401, "the join token is not one of this cluster's\n"},
 		{"another scheme", "GET", "/config/worker", "Basic " + worker, 401, "a join token is needed\n"},
 		{"a long token", "GET", "/config/worker", "Bearer " + strings.Repeat("a", 8000), 401, "the join token is not one of this cluster's\n"},
@@ -270,7 +293,7 @@ func TestTheSpecVersionIsTheOneAskedFor(t *testing.T) {
 
 func TestAFailedRenderTellsOnlyTheLog(t *testing.T) {
 	s := newSite(t, func(o *Options) {
-		o.Render = func(state.Role, string) ([]byte, error) { return nil, errors.New("details") }
+		o.Render = func(context.Context, jointoken.Claims, string) ([]byte, error) { return nil, errors.New("details") }
 	})
 	status, body, _ := s.ask(t, "GET", "/config/worker", "Bearer "+token(t, state.RoleWorker), "")
 	if status != 500 || strings.Contains(body, "details") || !strings.Contains(s.log.String(), "details") {

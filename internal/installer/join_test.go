@@ -2,6 +2,7 @@ package installer_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func TestAJoinConfigOpensTheServerOfAnOldCluster(t *testing.T) {
 	d.must(d.IgnitionConfigs)
 	before := d.files()
 	d.now = sitetest.Created.Add(30 * 24 * time.Hour)
-	path, until, err := d.JoinConfig(state.RoleWorker, 2*time.Hour)
+	path, until, err := d.JoinConfig(state.RoleWorker, "", 2*time.Hour)
 	if err != nil || !until.Equal(d.now.Add(2*time.Hour)) {
 		t.Fatalf("until %s, %v", until, err)
 	}
@@ -35,14 +36,12 @@ func TestAJoinConfigOpensTheServerOfAnOldCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verify := func(role state.Role, at time.Time) error {
-		return jointoken.Verify(s.Identity.JoinKey, token, role, at)
+	claims, err := jointoken.Read(s.Identity.JoinKey, token, jointoken.Config, until.Add(-time.Second))
+	if err != nil || claims.Role != state.RoleWorker || claims.Host != "" {
+		t.Errorf("before its end: %+v, %v", claims, err)
 	}
-	if err := verify(state.RoleWorker, until.Add(-time.Second)); err != nil {
-		t.Errorf("before its end: %v", err)
-	}
-	if verify(state.RoleWorker, until) == nil || verify(state.RoleMaster, d.now) == nil {
-		t.Error("it opens more than was asked for")
+	if _, err := jointoken.Read(s.Identity.JoinKey, token, jointoken.Config, until); err == nil {
+		t.Error("it opens longer than was asked for")
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != state.SecretFileMode {
 		t.Errorf("%v, %v", info, err)
@@ -61,13 +60,48 @@ func TestAJoinConfigOpensTheServerOfAnOldCluster(t *testing.T) {
 
 func TestAJoinConfigIsForOneOfTwoRolesAndAWeekAtMost(t *testing.T) {
 	d := newDirectory(t, sitetest.TwoDual)
-	_, _, err := d.JoinConfig(state.RoleWorker, time.Hour)
+	_, _, err := d.JoinConfig(state.RoleWorker, "", time.Hour)
 	wantInputError(t, err, "nothing was made in")
 	d.must(d.IgnitionConfigs)
-	_, _, err = d.JoinConfig(state.RoleBootstrap, time.Hour)
+	_, _, err = d.JoinConfig(state.RoleBootstrap, "", time.Hour)
 	wantInputError(t, err, `role "bootstrap": must be worker or master`)
+	_, _, err = d.JoinConfig(state.RoleWorker, "cp-1", time.Hour)
+	wantInputError(t, err, "cp-1 is the name of a control plane")
 	for _, life := range []time.Duration{0, -time.Hour, 8 * 24 * time.Hour} {
-		_, _, err = d.JoinConfig(state.RoleWorker, life)
+		_, _, err = d.JoinConfig(state.RoleWorker, "", life)
 		wantInputError(t, err, "must be 1m0s to 168h0m0s")
+	}
+}
+
+// review-installer D5: it was made, and the server gave the whole cluster for it.
+func TestASiteOfOneGetsNoJoinConfigOfASecondControlPlane(t *testing.T) {
+	d := newDirectory(t, sitetest.OneNone)
+	d.must(d.IgnitionConfigs)
+	before := len(d.files())
+	_, _, err := d.JoinConfig(state.RoleMaster, "", time.Hour)
+	wantInputError(t, err, "role master: this site has one control plane, for its life (controlPlane.replicas: 1); let the host join as a worker, or install a site with 2 or 3")
+	if len(d.files()) != before {
+		t.Error("a file was written")
+	}
+}
+
+func TestAJoinConfigMayBeForOneHost(t *testing.T) {
+	d := newDirectory(t, sitetest.TwoDual)
+	d.must(d.IgnitionConfigs)
+	path, _, err := d.JoinConfig(state.RoleWorker, "worker-7", time.Hour)
+	if err != nil || filepath.Base(path) != "join-worker-7.ign" {
+		t.Fatalf("%s, %v", path, err)
+	}
+	cfg, err := ignition.Parse([]byte(d.read("join-worker-7.ign")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.Made()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimPrefix(*cfg.Ignition.Config.Merge[0].HTTPHeaders[0].Value, "Bearer ")
+	if claims, err := jointoken.Read(s.Identity.JoinKey, token, jointoken.Config, d.now); err != nil || claims.Host != "worker-7" {
+		t.Errorf("%+v, %v", claims, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/ignition"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
@@ -79,7 +80,7 @@ func Files(s *site.Site, objects []state.File, first string) ([]state.File, erro
 		roles = roles[1:]
 	}
 	for _, role := range roles {
-		if data, err = Pointer(s, role); err != nil {
+		if data, err = Pointer(s, role, ""); err != nil {
 			return nil, err
 		}
 		files = append(files, state.File{Path: string(role) + ".ign", Data: data, Mode: state.SecretFileMode})
@@ -97,10 +98,11 @@ func RoleIgnition(s *site.Site, role state.Role, objects []state.File, version s
 	return ignition.Marshal(c, version)
 }
 
-// Pointer renders the Ignition that a host of a role boots with: where its
-// configuration is, whom to trust, and the secret that opens it.
-func Pointer(s *site.Site, role state.Role) ([]byte, error) {
-	token, err := s.JoinToken(role)
+// Pointer renders the Ignition that a host of a role boots with, any of the role
+// where none is named: where its configuration is, whom to trust, and the secret
+// that opens it.
+func Pointer(s *site.Site, role state.Role, host string) ([]byte, error) {
+	token, err := s.JoinToken(role, host)
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +117,9 @@ const (
 
 // JoinConfig writes join-<role>.ign, a pointer with a secret that lasts from
 // now for as long as it says: for hosts that join a cluster which stands
-// already. It returns the path, and when the secret ends.
-func (in *Installer) JoinConfig(role state.Role, life time.Duration) (string, time.Time, error) {
-	if role != state.RoleMaster && role != state.RoleWorker {
-		return "", time.Time{}, &InputError{fmt.Errorf("role %q: must be worker or master", role)}
-	}
+// already. Where a host is named it is join-<host>.ign, for that one alone. It
+// returns the path, and when the secret ends.
+func (in *Installer) JoinConfig(role state.Role, hostName string, life time.Duration) (string, time.Time, error) {
 	if life < MinJoinLife || life > MaxJoinLife {
 		return "", time.Time{}, &InputError{fmt.Errorf("life %s of a join secret: must be %s to %s", life, MinJoinLife, MaxJoinLife)}
 	}
@@ -127,12 +127,19 @@ func (in *Installer) JoinConfig(role state.Role, life time.Duration) (string, ti
 	if err != nil {
 		return "", time.Time{}, err
 	}
+	name, err := string(role), joining.Of(s.Config).Role(role)
+	if hostName != "" {
+		name, err = hostName, joining.Of(s.Config).Name(role, hostName, nil)
+	}
+	if err != nil {
+		return "", time.Time{}, &InputError{err}
+	}
 	s.Identity.JoinUntil = in.Now().Add(life).UTC().Truncate(time.Second)
-	data, err := Pointer(s, role)
+	data, err := Pointer(s, role, hostName)
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	path := filepath.Join(in.Dir, "join-"+string(role)+".ign")
+	path := filepath.Join(in.Dir, "join-"+name+".ign")
 	return path, s.Identity.JoinUntil, host.WriteFileAtomic(path, data, state.SecretFileMode)
 }
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/site"
 )
 
@@ -39,12 +40,11 @@ func Generate(now time.Time, random io.Reader) (site.Identity, error) {
 		FrontProxyCA:  g.authority("front-proxy-ca"),
 		ConfigCA:      g.authority("holdfast-config-server"),
 		ServiceSigner: g.signer(),
-		JoinKey:       g.bytes(32),
+		JoinKey:       g.bytes(joinKeyBytes),
 
 		EncryptionRoot: g.bytes(32),
 		EncryptionKeys: []int{1},
 	}
-	id.BootstrapToken = g.bootstrapToken()
 	id.ProgressToken = strings.ToLower(g.text(32))
 	id.Admin = g.issue(id.KubernetesCA, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kubernetes-admin", Organization: []string{site.AdministratorsGroup}},
@@ -54,10 +54,21 @@ func Generate(now time.Time, random io.Reader) (site.Identity, error) {
 	return id, g.err
 }
 
+// joinKeyBytes is the length of the hash that the key is used with.
+const joinKeyBytes = jointoken.MinKeyBytes
+
+// JoinKey makes a key for join secrets, in place of one that is to open nothing
+// any more.
+func JoinKey(random io.Reader) ([]byte, error) {
+	g := generator{random: random}
+	key := g.bytes(joinKeyBytes)
+	return key, g.err
+}
+
 // BootstrapToken makes a token in kubeadm's form, "id.secret".
 func BootstrapToken(random io.Reader) (string, error) {
 	g := generator{random: random}
-	token := g.bootstrapToken()
+	token := strings.ToLower(g.text(6) + "." + g.text(16))
 	return token, g.err
 }
 
@@ -84,10 +95,6 @@ func (g *generator) bytes(n int) []byte {
 // text returns n random characters of a-z and 2-7, five random bits each.
 func (g *generator) text(n int) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(g.bytes(n))[:n]
-}
-
-func (g *generator) bootstrapToken() string {
-	return strings.ToLower(g.text(6) + "." + g.text(16))
 }
 
 func (g *generator) uuid() string {

@@ -103,7 +103,12 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (map[str
 // every 30 s. It returns when the context ends. Calls do not overlap.
 func (c *Client) watchNodes(ctx context.Context, changed func([]any)) error {
 	factory := informers.NewSharedInformerFactory(c.set, resync)
-	informer := factory.Core().V1().Nodes().Informer()
+	return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), changed)
+}
+
+// inform calls changed with all objects of an informer whenever one of them
+// changed, and every 30 s, until the context ends.
+func inform(ctx context.Context, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, changed func([]any)) error {
 	wake := make(chan struct{}, 1)
 	signal := func() {
 		select {
@@ -116,7 +121,7 @@ func (c *Client) watchNodes(ctx context.Context, changed func([]any)) error {
 		UpdateFunc: func(_, _ any) { signal() },
 		DeleteFunc: func(any) { signal() },
 	}); err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
+		return fmt.Errorf("watch: %w", err)
 	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()

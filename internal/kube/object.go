@@ -41,3 +41,17 @@ func (c *Client) CreateObject(ctx context.Context, collection string, object []b
 	}
 	return nil
 }
+
+// ClusterRoleBindings is their collection.
+const ClusterRoleBindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+// DeleteObject deletes the object at a path; that there is none is no error.
+func (c *Client) DeleteObject(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := c.set.CoreV1().RESTClient().Delete().AbsPath(path).Do(ctx).Error()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", path, err)
+	}
+	return nil
+}

@@ -33,6 +33,20 @@ func (c *Client) PutSecret(ctx context.Context, namespace, name string, data map
 	return nil
 }
 
+// Secret returns the data of a Secret, nil if there is none.
+func (c *Client) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	got, err := c.set.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Secret %s/%s: %w", namespace, name, err)
+	}
+	return got.Data, nil
+}
+
 // present are the keys that have a value.
 func present(data map[string][]byte) map[string][]byte {
 	out := map[string][]byte{}

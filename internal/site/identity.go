@@ -1,9 +1,7 @@
 package site
 
 import (
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"time"
@@ -30,15 +28,14 @@ type Identity struct {
 	ConfigCA      KeyPair   `json:"configCA"`
 	Admin         KeyPair   `json:"admin"`
 	ServiceSigner KeyPair   `json:"serviceSigner"`
-	// BootstrapToken is kubeadm's, "id.secret".
-	BootstrapToken string `json:"bootstrapToken"`
 	// JoinUntil is when the join secrets end, where the installer renewed them.
 	JoinUntil time.Time `json:"joinUntil,omitzero"`
-	// JoinKey signs the join secrets of pointer Ignitions.
+	// JoinKey signs the join secrets of pointer Ignitions, and what hosts get for
+	// them.
 	JoinKey []byte `json:"joinKey,omitempty"`
-	// JoinToken is the secret of one host's role, in that host's copy only. It
-	// lets the host report its progress.
-	JoinToken string `json:"joinToken,omitempty"`
+	// AdmissionToken is in the copy of a worker that is being installed: with it
+	// the host gets its own token, once it knows its name.
+	AdmissionToken string `json:"admissionToken,omitempty"`
 	// ProgressToken opens the read-only progress of the installation.
 	ProgressToken string `json:"progressToken,omitempty"`
 	// EncryptionRoot is what the keys of secrets in etcd follow from. A site from
@@ -75,19 +72,8 @@ func (id Identity) public() Identity {
 		Created:        id.Created,
 		KubernetesCA:   KeyPair{Cert: id.KubernetesCA.Cert},
 		ConfigCA:       KeyPair{Cert: id.ConfigCA.Cert},
-		BootstrapToken: id.BootstrapToken,
+		AdmissionToken: id.AdmissionToken,
 	}
-}
-
-// CAHash returns kubeadm's name of the cluster authority: "sha256:" and the
-// hash of its public key.
-func (id Identity) CAHash() (string, error) {
-	cert, err := id.KubernetesCA.Parse()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
 // Parse returns the certificate of the pair.

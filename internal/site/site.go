@@ -5,10 +5,15 @@
 package site
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/jointoken"
@@ -94,25 +99,72 @@ func (s *Site) RendezvousIP() (netip.Addr, bool) {
 }
 
 // For returns the copy of the site that a host of this role gets: a control
-// plane everything, a worker no private key, no account of any BMC, and of
-// the pull secret only what opens the release's registry.
-func (s *Site) For(role state.Role) (*Site, error) {
-	out := &Site{Role: role, Config: s.Config, Identity: s.Identity}
+// plane everything but the accounts of BMCs, which the cluster's objects bring
+// and its Jobs hand to the hosts that need them; a worker no private key
+// either, and of the pull secret only what opens the release's registry.
+func (s *Site) For(role state.Role) *Site {
+	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity}
+	out.Identity.AdmissionToken = "" // a control plane mints what it needs
 	if !role.ControlPlane() {
 		out.Config = withoutSecrets(s.Config)
 		out.Identity = s.Identity.public()
 	}
-	token, err := s.JoinToken(role)
-	out.Identity.JoinToken = token
-	return out, err
+	return out
+}
+
+// Settled returns the copy that a host keeps once it is installed: without what
+// only a host that joins needs. Builds before also kept accounts of BMCs.
+func (s *Site) Settled() *Site {
+	out := *s
+	out.Config = withoutAccounts(s.Config)
+	out.Identity.AdmissionToken = ""
+	return &out
 }
 
 // JoinToken returns the short-lived secret with which a host of a role opens
-// the configuration server.
-func (s *Site) JoinToken(role state.Role) (string, error) {
+// the configuration server; it is for any host of the role where none is named.
+func (s *Site) JoinToken(role state.Role, host string) (string, error) {
+	ends := s.Identity.JoinExpiry()
 	return jointoken.Mint(s.Identity.JoinKey, jointoken.Claims{
-		Role: role, Expires: s.Identity.JoinExpiry(), Nonce: s.Identity.ClusterID,
+		Purpose: jointoken.Config, Role: role, Host: host, Expires: ends,
+		ID: tokenID(s.Identity.ClusterID, string(role), host, ends.UTC().Format(time.RFC3339)),
 	})
+}
+
+// tokenID names a token in logs. The same token has the same one each time that
+// the installer makes it.
+func tokenID(words ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(words, " ")))
+	return hex.EncodeToString(sum[:6])
+}
+
+// withoutAccounts hides the passwords of all BMCs. What else stands there, the
+// names of the hosts above all, stays.
+func withoutAccounts(c *config.InstallConfig) *config.InstallConfig {
+	out := *c
+	if f := c.ControlPlane.Fencing; f != nil {
+		hidden := *f
+		hidden.Credentials = slices.Clone(f.Credentials)
+		for i := range hidden.Credentials {
+			hide(&hidden.Credentials[i].Password)
+		}
+		out.ControlPlane.Fencing = &hidden
+	}
+	if p := c.Platform.BareMetal; p != nil {
+		hidden := *p
+		hidden.Hosts = slices.Clone(p.Hosts)
+		for i := range hidden.Hosts {
+			hide(&hidden.Hosts[i].BMC.Password)
+		}
+		out.Platform.BareMetal = &hidden
+	}
+	return &out
+}
+
+func hide(s *config.Secret) {
+	if *s != "" {
+		*s = config.Redacted
+	}
 }
 
 func withoutSecrets(c *config.InstallConfig) *config.InstallConfig {

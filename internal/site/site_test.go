@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/sitetest"
@@ -32,10 +33,7 @@ func TestHostsReachTheAPIByVIPOrByName(t *testing.T) {
 func TestASiteSurvivesItsFile(t *testing.T) {
 	s := sitetest.New(t, sitetest.TwoDual)
 	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
-		own, err := s.For(role)
-		if err != nil {
-			t.Fatal(err)
-		}
+		own := s.For(role)
 		data, err := own.Marshal()
 		if err != nil {
 			t.Fatal(err)
@@ -50,10 +48,61 @@ func TestASiteSurvivesItsFile(t *testing.T) {
 	}
 }
 
-func TestAControlPlaneKnowsTheFencingPasswords(t *testing.T) {
-	data := marshal(t, state.RoleMaster)
-	if !strings.Contains(data, "hush-1") || !strings.Contains(data, "hush-2") {
-		t.Error("a password is missing from the control plane's copy")
+// review-security F19: the cluster's objects bring the accounts.
+func TestNoCopyHoldsTheAccountOfABMC(t *testing.T) {
+	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
+		data := marshal(t, role)
+		if strings.Contains(data, "hush-") {
+			t.Errorf("%s: a password of a BMC", role)
+		}
+		if named := strings.Contains(data, "hostName: cp-2"); named != role.ControlPlane() {
+			t.Errorf("%s: the fenced hosts' names are there: %v", role, named)
+		}
+	}
+}
+
+func TestAHostThatIsInstalledKeepsNothingThatJoins(t *testing.T) {
+	// As builds before wrote it.
+	s := withAccounts(t)
+	s.Identity.AdmissionToken = "hush-admission"
+	before := s.Config.ControlPlane.Fencing.Credentials[0].Password
+	data, err := s.Settled().Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(data), "hush-") {
+		t.Errorf("it keeps a secret:\n%s", data)
+	}
+	if !strings.Contains(string(data), "joinKey") || !strings.Contains(string(data), "PRIVATE KEY") {
+		t.Error("a control plane lost its keys")
+	}
+	if s.Identity.AdmissionToken == "" || s.Config.ControlPlane.Fencing.Credentials[0].Password != before {
+		t.Error("the site that it was made from changed")
+	}
+	again, err := site.Unmarshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(again, again.Settled()); diff != "" {
+		t.Errorf("settled twice: %s", diff)
+	}
+}
+
+// withAccounts has every place where an account of a BMC may stand.
+func withAccounts(t *testing.T) *site.Site {
+	t.Helper()
+	s := sitetest.New(t, sitetest.TwoDual)
+	s.Config.Platform.BareMetal.Hosts = []config.Host{{Name: "cp-1", Role: "master", BMC: config.BMC{Username: "admin", Password: "hush-3"}}}
+	return s
+}
+
+func TestOnlyAWorkersCopyBringsAnAdmission(t *testing.T) {
+	s := sitetest.New(t, sitetest.TwoDual)
+	s.Identity.AdmissionToken = "admission"
+	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
+		if got := s.For(role).Identity.AdmissionToken; (got != "") != (role == state.RoleWorker) {
+			t.Errorf("%s: %q", role, got)
+		}
 	}
 }
 
@@ -68,11 +117,7 @@ func TestAWorkersCopyHoldsNoPrivateKeyAndNoPassword(t *testing.T) {
 
 func marshal(t *testing.T, role state.Role) string {
 	t.Helper()
-	own, err := sitetest.New(t, sitetest.TwoDual).For(role)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := own.Marshal()
+	data, err := withAccounts(t).For(role).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,22 +126,28 @@ func marshal(t *testing.T, role state.Role) string {
 
 func TestTheJoinTokenOpensOneRoleForOneDay(t *testing.T) {
 	s := sitetest.New(t, sitetest.TwoDual)
-	token, err := s.JoinToken(state.RoleWorker)
+	token, err := s.JoinToken(state.RoleWorker, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	verify := func(role state.Role, hours float64) error {
+	read := func(hours float64) (jointoken.Claims, error) {
 		at := sitetest.Created.Add(time.Duration(hours * float64(time.Hour)))
-		return jointoken.Verify(s.Identity.JoinKey, token, role, at)
+		return jointoken.Read(s.Identity.JoinKey, token, jointoken.Config, at)
 	}
-	if err := verify(state.RoleWorker, 23.9); err != nil {
-		t.Errorf("before the day is over: %v", err)
+	claims, err := read(23.9)
+	if err != nil || claims.Role != state.RoleWorker || claims.Host != "" || len(claims.ID) != 12 {
+		t.Errorf("before the day is over: %+v, %v", claims, err)
 	}
-	if err := verify(state.RoleWorker, 24.1); err == nil {
+	if _, err := read(24.1); err == nil {
 		t.Error("accepted after the day")
 	}
-	if err := verify(state.RoleMaster, 1); err == nil {
-		t.Error("a worker's token opened a control plane's configuration")
+	named, err := s.JoinToken(state.RoleWorker, "worker-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := jointoken.Read(s.Identity.JoinKey, named, jointoken.Config, sitetest.Created)
+	if err != nil || other.Host != "worker-1" || other.ID == claims.ID {
+		t.Errorf("of one host: %+v, %v", other, err)
 	}
 }
 

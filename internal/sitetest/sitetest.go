@@ -77,7 +77,6 @@ func New(t testing.TB, text string) *site.Site {
 		t.Fatal(err)
 	}
 	id.ClusterID = "00000000-0000-4000-8000-000000000000"
-	id.BootstrapToken = "abcdef.0123456789abcdef"
 	id.ProgressToken = "progress-secret"
 	id.JoinKey = []byte("0123456789abcdef0123456789abcdef")
 	id.EncryptionRoot = []byte("encrypts-encrypts-encrypts-encry")

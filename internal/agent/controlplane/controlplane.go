@@ -1,6 +1,6 @@
 // Package controlplane is what the agent does on every control plane: it
-// serves configuration to joining hosts, labels nodes, and tells the API of
-// fenced hosts.
+// serves configuration to joining hosts, approves their certificates, labels
+// nodes, and tells the API of fenced hosts.
 package controlplane
 
 import (
@@ -60,6 +60,8 @@ func (r *Agent) Run(ctx context.Context) error {
 	group.Go(func() error { r.tellAuthorities(ctx); return nil })
 	group.Go(func() error { r.keepObjects(ctx); return nil })
 	group.Go(func() error { r.keepOperatorKey(ctx); return nil })
+	group.Go(func() error { r.approve(ctx); return nil })
+	group.Go(func() error { r.watchJoining(ctx); return nil })
 	return group.Wait()
 }
 

@@ -30,7 +30,7 @@ const objectInterval = 45 * time.Second
 var remade = map[string]string{
 	"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/%sserviceaccounts", "Service": "/api/v1/%sservices",
 	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-	"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"ClusterRoleBinding": kube.ClusterRoleBindings,
 	"Role":               "/apis/rbac.authorization.k8s.io/v1/%sroles",
 	"RoleBinding":        "/apis/rbac.authorization.k8s.io/v1/%srolebindings",
 	"Deployment":         "/apis/apps/v1/%sdeployments",
@@ -96,7 +96,7 @@ func (r *Agent) keepObjects(ctx context.Context) {
 			continue
 		}
 		if err == nil {
-			err = r.remake(ctx, client, own)
+			err = errors.Join(r.remake(ctx, client, own), r.removeAutoApproval(ctx, client))
 		}
 		trouble.Hear(err)
 	}
@@ -123,7 +123,7 @@ func (r *Agent) remake(ctx context.Context, client *kube.Client, own []ownObject
 			errs = append(errs, fmt.Errorf("%s: %w", o.what, err))
 			continue
 		}
-		r.logf("somebody deleted %s: made it again", o.what)
+		r.logf("made %s, which was missing", o.what)
 	}
 	return errors.Join(errs...)
 }

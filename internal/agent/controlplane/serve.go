@@ -8,30 +8,23 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
+
+	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/configserver"
-	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/keys"
-	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
-// renderTime bounds how long a host waits for a token from the API.
-const renderTime = 10 * time.Second
-
-// openCluster is the API as this host reaches it.
-func openCluster() (tokenAPI, error) {
-	if _, err := os.Stat(adminKubeconfig); err != nil {
-		return nil, err
-	}
-	return kube.Open(adminKubeconfig)
-}
+// maxConnections bounds how many hosts and strangers are served at a time: what
+// they take is taken from the agent that keeps the virtual IPs.
+const maxConnections = 512
 
 // drainTime is how long requests under way may take when the server stops.
 const drainTime = 5 * time.Second
@@ -47,19 +40,16 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	join := &joiner{site: r.Site, cluster: openCluster, founded: install.ControlPlaneStands, now: r.Now, random: rand.Reader}
+	give := r.giver()
 	handler := configserver.New(configserver.Options{
-		Render: func(role state.Role, version string) ([]byte, error) {
-			ctx, cancel := context.WithTimeout(ctx, renderTime)
-			defer cancel()
-			return join.render(ctx, role, version)
-		},
-		Verify: func(token string, role state.Role, now time.Time) error {
-			return jointoken.Verify(r.Site.Identity.JoinKey, token, role, now)
-		},
+		Site:      joining.Of(r.Site.Config),
+		Read:      give.Read,
+		Report:    give.ReadReporter,
+		Render:    give.Render,
+		Admit:     give.Admit,
+		Bootstrap: give.Bootstrap,
 		Progress:  progress,
 		ReadToken: r.Site.Identity.ProgressToken,
-		Now:       r.Now,
 		Logf:      r.logf,
 	})
 	certificate := &serving{Agent: r}
@@ -72,7 +62,7 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 		return fmt.Errorf("configuration server: %w", err)
 	}
 	stopped := make(chan error, 1)
-	go func() { stopped <- server.ServeTLS(listener, "", "") }()
+	go func() { stopped <- server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", "") }()
 	select {
 	case err := <-stopped:
 		return fmt.Errorf("configuration server: %w", err)
@@ -84,6 +74,28 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 		return fmt.Errorf("stop configuration server: %w", err)
 	}
 	return nil
+}
+
+// giver is what gives a joining host what it joins with.
+func (r *Agent) giver() *admission.Giver {
+	return &admission.Giver{
+		Site: r.Site, Now: r.Now, Random: rand.Reader,
+		Key: &admission.Key{
+			Own: r.Site.Identity.JoinKey, Path: admission.KeyPath, Stands: install.ControlPlaneStands, Now: r.Now, Ask: r.joinKey,
+		},
+		Open:    func() (admission.TokenAPI, error) { return r.open() },
+		Prepare: r.prepareJoining,
+	}
+}
+
+// joinKey asks the cluster for the key of join secrets.
+func (r *Agent) joinKey(ctx context.Context) ([]byte, error) {
+	client, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	data, err := client.Secret(ctx, admission.KeyNamespace, admission.KeySecret)
+	return data[admission.KeyField], err
 }
 
 // serving keeps the server's certificate, which it makes itself, and makes a

@@ -35,7 +35,7 @@ func (r *Agent) keepTaints(ctx context.Context) {
 		trouble:  r.trouble("taints"),
 	}
 	go r.watchEvidence(ctx, wake)
-	client := r.ownAPI(ctx)
+	client := r.ownAPI(ctx, "taints")
 	if client == nil {
 		return
 	}
@@ -46,8 +46,8 @@ func (r *Agent) keepTaints(ctx context.Context) {
 
 // ownAPI waits for access to the API server of this very host: a connection to
 // the virtual IP may lead to the host that has just died, and would hang.
-func (r *Agent) ownAPI(ctx context.Context) *kube.Client {
-	server, trouble := ownServer(r.facts.Addresses[0]), r.trouble("taints")
+func (r *Agent) ownAPI(ctx context.Context, about string) *kube.Client {
+	server, trouble := ownServer(r.facts.Addresses[0]), r.trouble(about)
 	for {
 		client, err := openAPI(server)
 		if !errors.Is(err, os.ErrNotExist) { // the host is not set up yet

@@ -51,7 +51,7 @@ func thisHost(s *site.Site) sources {
 // it notes, and none may be.
 func secrets(s *site.Site) []string {
 	id := s.Identity
-	out := []string{id.BootstrapToken, id.JoinToken, id.ProgressToken, string(id.JoinKey), string(id.EncryptionRoot), s.Config.PullSecret.Reveal()}
+	out := []string{id.AdmissionToken, id.ProgressToken, string(id.JoinKey), string(id.EncryptionRoot), s.Config.PullSecret.Reveal()}
 	targets, err := fence.Targets(state.FencingDir)
 	if err != nil {
 		return out

@@ -20,12 +20,16 @@ import (
 	"github.com/holdfast/holdfast/internal/render/cni"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // applyManifests brings the network and the cluster's objects into the API:
 // kinds first, then objects, then the status of those that have one.
 func (r *run) applyManifests(ctx context.Context) error {
+	if err := withoutAutoApproval(ctx); err != nil {
+		return err
+	}
 	if err := r.apply(ctx, "network"); err != nil {
 		return err
 	}
@@ -40,6 +44,17 @@ func (r *run) applyManifests(ctx context.Context) error {
 		return err
 	}
 	return r.apply(ctx, "manifests/status", "--subresource=status")
+}
+
+// withoutAutoApproval takes back that whoever shows a token of kubeadm's group has
+// the certificate of any node's name approved. No such token was made, but a person
+// may make one. From then on the agent keeps it so.
+func withoutAutoApproval(ctx context.Context) error {
+	client, err := kube.Open(adminKubeconfig)
+	if err != nil {
+		return err
+	}
+	return client.DeleteObject(ctx, kube.ClusterRoleBindings+"/"+kubeadm.AutoApproval)
 }
 
 // apply applies the files of one manifest folder, without its subfolders. A

@@ -54,6 +54,8 @@ type run struct {
 	pulled string
 	facts  state.HostFacts
 	store  *release.Store
+	// server gives what this host joins with.
+	server *server
 }
 
 // step is one thing to do. It must be safe to do again after it was cut off
@@ -74,15 +76,15 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	name = strings.ToLower(name) // as its node is called
 	r := &run{Options: o, done: doneDir, pulled: pulledRelease, recorder: &recorder{
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},
 	}}
-	server, err := newProgressServer(o.Site, name)
-	if err != nil {
+	if r.server, err = newServer(o.Site, name, ownTokenPath, o.Now); err != nil {
 		return err
 	}
-	report := newReporter(server.send)
+	report := newReporter(r.server.report)
 	r.publish = report.publish
 	reporting, stop := context.WithCancel(ctx)
 	sent := make(chan struct{})
@@ -101,6 +103,9 @@ func (r *run) doAll(ctx context.Context) error {
 		if err := r.persist(ctx, s); err != nil {
 			return err
 		}
+	}
+	if _, err := Settle(); err != nil {
+		return err
 	}
 	if err := host.WriteFileAtomic(CompletePath, nil, state.DefaultFileMode); err != nil {
 		return err

@@ -2,7 +2,9 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -63,16 +65,67 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, kubeadm.Progress{
-		Resuming: resuming, KubeletBootstrapped: exists(kubeletConfig),
-	})
+	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: exists(kubeletConfig) && exists(kubeadm.KubeletCertificate)}
+	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, before)
 	if err != nil {
 		return err
 	}
 	if err := r.writeKubeadmConfig(conf); err != nil {
 		return err
 	}
-	return r.kubeadm(ctx, "join", "--config", kubeadmConfig)
+	if err := r.writeAccess(ctx, before); err != nil {
+		return err
+	}
+	if err := r.askAnew(ctx, before); err != nil {
+		return err
+	}
+	return errors.Join(r.kubeadm(ctx, "join", "--config", kubeadmConfig), os.Remove(kubeadm.AccessPath))
+}
+
+// tokenInterval is the time between two questions for a bootstrap token.
+const tokenInterval = time.Second
+
+// writeAccess lays down how kubeadm reaches the cluster. Each try has a token of
+// its own, but where kubelet has its certificate: that proves that the Node of this
+// name is this host's, of which a token is given for new names only.
+func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
+	token := ""
+	if !before.KubeletBootstrapped {
+		err := r.poll(ctx, tokenInterval, func(ctx context.Context) (ok bool, waiting string, err error) {
+			token, err = r.server.bootstrapToken(ctx)
+			return err == nil, "", err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	access, err := kubeadm.Access(r.Site, token)
+	if err != nil {
+		return err
+	}
+	_, err = host.WriteFiles("/", []state.File{{Path: kubeadm.AccessPath, Data: access, Mode: state.SecretFileMode}})
+	return err
+}
+
+// unansweredKey is kubelet's key of a request for its certificate that was not
+// answered yet.
+const unansweredKey = "/var/lib/kubelet/pki/kubelet-client.key.tmp"
+
+// askAnew has kubelet make another request for its certificate. It would come back
+// to the one of a try that was cut off, by its key; that one was made with a token
+// which this try has ended, and is approved by nobody. kubelet runs until here: of two
+// control planes this one's etcd may be the voter without which no token is given.
+func (r *run) askAnew(ctx context.Context, before kubeadm.Progress) error {
+	if before.KubeletBootstrapped {
+		return nil
+	}
+	if err := r.systemctl(ctx, "stop", renderhost.KubeletUnit); err != nil { // kubeadm starts it
+		return err
+	}
+	if err := os.Remove(unansweredKey); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // joined reports whether an earlier run joined this host completely: kubeadm's
@@ -82,7 +135,7 @@ func (r *run) joined(ctx context.Context) bool {
 		return false
 	}
 	if !r.Site.Role.ControlPlane() {
-		_, err := os.Stat("/var/lib/kubelet/pki/kubelet-client-current.pem")
+		_, err := os.Stat(kubeadm.KubeletCertificate)
 		return err == nil
 	}
 	out, err := host.Run(ctx, host.Command("kubectl", "--kubeconfig", adminKubeconfig, "--request-timeout=5s",

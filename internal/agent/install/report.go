@@ -1,18 +1,10 @@
 package install
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/site"
 )
 
 // reporter sends a host's progress to the configuration server, so that
@@ -26,8 +18,6 @@ type reporter struct {
 }
 
 const (
-	// reportTimeout bounds one try.
-	reportTimeout = 5 * time.Second
 	// reportAgain is the pause after which an unchanged state is sent again.
 	reportAgain = 30 * time.Second
 	// reportLast bounds how long the last state is tried.
@@ -36,27 +26,6 @@ const (
 
 func newReporter(send func(context.Context, []byte) error) *reporter {
 	return &reporter{send: send, latest: make(chan []byte, 1)}
-}
-
-// progressServer is where a host's progress is sent.
-type progressServer struct {
-	client *http.Client
-	url    string
-	token  string
-}
-
-func newProgressServer(s *site.Site, hostName string) (*progressServer, error) {
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM([]byte(s.Identity.ConfigCA.Cert)) {
-		return nil, errors.New("the site's configuration authority is not a certificate")
-	}
-	return &progressServer{
-		client: &http.Client{Timeout: reportTimeout, Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		}},
-		url:   s.ConfigServerURL() + "/progress/" + url.PathEscape(hostName),
-		token: s.Identity.JoinToken,
-	}, nil
 }
 
 // publish takes the newest state and never blocks. There is one publisher.
@@ -86,27 +55,6 @@ func (r *reporter) run(ctx context.Context) {
 		}
 		again.Reset(pause)
 	}
-}
-
-// send is one try.
-func (r *progressServer) send(ctx context.Context, data []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+r.token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := r.client.Do(req)
-	if err != nil {
-		return err
-	}
-	if err := resp.Body.Close(); err != nil {
-		return err
-	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("report progress: %s", resp.Status)
-	}
-	return nil
 }
 
 // flush sends the last state before the installation ends. The host's own file

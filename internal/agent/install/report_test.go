@@ -2,21 +2,13 @@ package install
 
 import (
 	"context"
-	"encoding/pem"
 	"errors"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/holdfast/holdfast/internal/sitetest"
 )
 
 // sink is a server that fails as long as it is told to.
@@ -94,55 +86,4 @@ func TestTheLastStateIsTriedForAWhileOnly(t *testing.T) {
 			t.Errorf("gave up after %s", took)
 		}
 	})
-}
-
-func TestProgressGoesToTheSitesOwnServerOnly(t *testing.T) {
-	var request string
-	status := http.StatusNoContent
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		request = r.Method + " " + r.URL.Path + " " + r.Header.Get("Authorization") + " " + string(body)
-		w.WriteHeader(status)
-	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of the refused handshake
-	server.StartTLS()
-	defer server.Close()
-
-	s := sitetest.New(t, sitetest.TwoDual)
-	s.Identity.JoinToken = "join-secret"
-	to, err := newProgressServer(s, "cp-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if to.url != "https://10.98.0.5:22623/progress/cp-1" {
-		t.Errorf("sent to %s", to.url)
-	}
-	to.url = server.URL + "/progress/cp-1"
-	if err := to.send(t.Context(), []byte("{}")); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a server of another authority was told the secret: %v", err)
-	}
-
-	s.Identity.ConfigCA.Cert = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	if to, err = newProgressServer(s, "cp-1"); err != nil {
-		t.Fatal(err)
-	}
-	to.url = server.URL + "/progress/cp-1"
-	if err := to.send(t.Context(), []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	if want := "POST /progress/cp-1 Bearer join-secret {}"; request != want {
-		t.Errorf("got %s", request)
-	}
-	status = http.StatusForbidden
-	if err := to.send(t.Context(), nil); err == nil || strings.Contains(err.Error(), "join-secret") {
-		t.Errorf("a refusal: %v", err)
-	}
-}
-
-func TestAnAuthorityThatIsNoneIsAnError(t *testing.T) {
-	s := sitetest.New(t, sitetest.TwoDual)
-	s.Identity.ConfigCA.Cert = "hush"
-	if _, err := newProgressServer(s, "cp-1"); err == nil || strings.Contains(err.Error(), "hush") {
-		t.Errorf("got %v", err)
-	}
 }

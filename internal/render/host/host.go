@@ -41,10 +41,7 @@ const User = "core"
 // Config returns the configuration of a role. The manifests go to the first
 // host only; their paths are relative and end up below ManifestDir.
 func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Config, error) {
-	own, err := s.For(role)
-	if err != nil {
-		return ignition.Config{}, err
-	}
+	own := s.For(role)
 	siteFile, err := own.Marshal()
 	if err != nil {
 		return ignition.Config{}, err

@@ -28,6 +28,7 @@ func fixed(t *testing.T, config string) *site.Site {
 	id := &s.Identity
 	id.KubernetesCA, id.EtcdCA, id.FrontProxyCA = pair("kubernetes"), pair("etcd"), pair("front-proxy")
 	id.ConfigCA, id.Admin, id.ServiceSigner = pair("config"), pair("admin"), pair("service")
+	id.AdmissionToken = "admission-secret"
 	if strings.HasPrefix(config, everything) {
 		s.Config.AdditionalTrustBundle = "one\n" + certificate + "two\n" + certificate
 	}

@@ -42,11 +42,7 @@ func Init(s *site.Site, host state.HostFacts, resuming bool) ([]byte, error) {
 	return documents(
 		initConfiguration{
 			APIVersion: apiVersion, Kind: "InitConfiguration",
-			BootstrapTokens: []bootstrapToken{{
-				Token: s.Identity.BootstrapToken, TTL: site.JoinLifetime.String(),
-				Usages: []string{"signing", "authentication"},
-				Groups: []string{"system:bootstrappers:kubeadm:default-node-token"},
-			}},
+			BootstrapTokens:  []bootstrapToken{nobodys},
 			NodeRegistration: registration,
 			LocalAPIEndpoint: local(host),
 		},
@@ -55,6 +51,19 @@ func Init(s *site.Site, host state.HostFacts, resuming bool) ([]byte, error) {
 		kubeProxyConfiguration(),
 	)
 }
+
+// nobodys is the token that kubeadm insists on. It makes up the secret part,
+// which nobody is told, and nothing is bound to the group: each host that joins
+// gets a token of its own from the configuration server, in another group
+// (joining.Group).
+var nobodys = bootstrapToken{
+	TTL: time.Minute.String(), Usages: []string{"signing", "authentication"}, Groups: []string{"system:bootstrappers:holdfast:nobody"},
+}
+
+// AutoApproval is the ClusterRoleBinding by which kubeadm has the certificate of
+// any node's name approved for whoever shows a token of its own group. `kubeadm
+// init` and `kubeadm upgrade` make it.
+const AutoApproval = "kubeadm:node-autoapprove-bootstrap"
 
 // Progress is how far an earlier, interrupted join came.
 type Progress struct {
@@ -68,21 +77,13 @@ type Progress struct {
 }
 
 // Join renders the configuration of `kubeadm join` for a further control
-// plane or a worker.
+// plane or a worker. It holds no secret: how the host reaches the cluster is in
+// the file that Access renders.
 func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) ([]byte, error) {
-	hash, err := s.Identity.CAHash()
-	if err != nil {
-		return nil, fmt.Errorf("render join configuration: %w", err)
-	}
 	join := joinConfiguration{
 		APIVersion: apiVersion, Kind: "JoinConfiguration",
 		NodeRegistration: registration(s, role, host),
-		Discovery: discovery{
-			TLSBootstrapToken: s.Identity.BootstrapToken,
-			BootstrapToken: tokenDiscovery{
-				Token: s.Identity.BootstrapToken, APIServerEndpoint: s.APIEndpoint(), CACertHashes: []string{hash},
-			},
-		},
+		Discovery:        discovery{File: fileDiscovery{KubeConfigPath: AccessPath}},
 	}
 	if before.Resuming {
 		join.NodeRegistration.IgnorePreflightErrors = []string{"all"}

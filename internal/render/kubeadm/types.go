@@ -44,7 +44,6 @@ type clusterConfiguration struct {
 }
 
 type bootstrapToken struct {
-	Token  string   `json:"token"`
 	TTL    string   `json:"ttl"`
 	Usages []string `json:"usages"`
 	Groups []string `json:"groups"`
@@ -79,14 +78,11 @@ type joinControlPlane struct {
 }
 
 type discovery struct {
-	BootstrapToken    tokenDiscovery `json:"bootstrapToken"`
-	TLSBootstrapToken string         `json:"tlsBootstrapToken"`
+	File fileDiscovery `json:"file"`
 }
 
-type tokenDiscovery struct {
-	Token             string   `json:"token"`
-	APIServerEndpoint string   `json:"apiServerEndpoint"`
-	CACertHashes      []string `json:"caCertHashes"`
+type fileDiscovery struct {
+	KubeConfigPath string `json:"kubeConfigPath"`
 }
 
 type networking struct {

@@ -75,11 +75,7 @@ func newHost(t *testing.T, role state.Role) *host {
 	netnstest.Give(t, own, "eth0", "10.98.0.11/16")
 	netnstest.Give(t, near, "eth0", "10.98.0.5/16")
 	t.Cleanup(h.stop)
-	s, err := sitetest.New(t, configuration).For(role)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := s.Marshal()
+	data, err := sitetest.New(t, configuration).For(role).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

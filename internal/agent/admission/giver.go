@@ -1,0 +1,156 @@
+// Package admission is what the agent of a control plane does for hosts that join:
+// it gives each what it joins with, and decides whose request for a kubelet's
+// certificate is approved.
+package admission
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/configserver"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/installer"
+	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/keys"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// HostLifetime is how long a host's own token is good: as long as an installation
+// may reasonably take.
+const HostLifetime = 24 * time.Hour
+
+// TokenAPI is the cluster's part in bootstrap tokens.
+type TokenAPI interface {
+	Nodes(ctx context.Context) ([]state.Node, error)
+	BootstrapTokens(ctx context.Context) ([]joining.Token, error)
+	CreateBootstrapToken(ctx context.Context, token string, t joining.Token) error
+	DeleteBootstrapToken(ctx context.Context, id string) error
+}
+
+// Giver gives a joining host what it joins with.
+type Giver struct {
+	Site *site.Site
+	Key  *Key
+	// Open returns the API once this host's control plane stands, an error before.
+	Open func() (TokenAPI, error)
+	// Prepare sees to it that a bootstrap token may do what joining takes.
+	Prepare func(context.Context) error
+	Now     func() time.Time
+	Random  io.Reader
+
+	// one is given at a time: which tokens a host has is read, and then changed.
+	one sync.Mutex
+}
+
+// Read checks a token with the key that counts.
+func (g *Giver) Read(ctx context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error) {
+	key, err := g.Key.Current(ctx)
+	if err != nil {
+		return jointoken.Claims{}, err
+	}
+	return jointoken.Read(key, token, purpose, g.Now())
+}
+
+// ReadReporter checks the token of a host that reports, also while the API does
+// not answer: that is when somebody wants to know.
+func (g *Giver) ReadReporter(_ context.Context, token string) (jointoken.Claims, error) {
+	return jointoken.Read(g.Key.Known(), token, jointoken.Host, g.Now())
+}
+
+// Render is the configuration that a token opens. What it brings in turn opens no
+// configuration, and ends when the token does.
+func (g *Giver) Render(ctx context.Context, shown jointoken.Claims, version string) ([]byte, error) {
+	key, err := g.Key.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fresh := *g.Site
+	fresh.Identity.JoinKey = key
+	shown.Purpose = jointoken.Admission
+	if fresh.Identity.AdmissionToken, err = jointoken.Mint(key, shown); err != nil {
+		return nil, err
+	}
+	return installer.RoleIgnition(&fresh, shown.Role, nil, version)
+}
+
+// Admit returns the own token of a host.
+func (g *Giver) Admit(ctx context.Context, shown jointoken.Claims, host string) (configserver.Secret, error) {
+	key, err := g.Key.Current(ctx)
+	if err != nil {
+		return configserver.Secret{}, err
+	}
+	return Own(key, shown.Role, host, g.Now(), g.Random)
+}
+
+// Own mints a host's own token. Its id tells this installation of the host from
+// others under the same name.
+func Own(key []byte, role state.Role, host string, now time.Time, random io.Reader) (configserver.Secret, error) {
+	id := make([]byte, 8)
+	if _, err := io.ReadFull(random, id); err != nil {
+		return configserver.Secret{}, err
+	}
+	until := now.Add(HostLifetime).UTC().Truncate(time.Second)
+	token, err := jointoken.Mint(key, jointoken.Claims{
+		Purpose: jointoken.Host, Role: role, Host: host, Expires: until, ID: hex.EncodeToString(id),
+	})
+	return configserver.Secret{Token: token, Expires: until}, err
+}
+
+// errNotYet is answered as long as nothing can be joined.
+var errNotYet = errors.New("the control plane of this host does not stand yet")
+
+// Bootstrap returns the bootstrap token of a host, made anew each time: only the
+// host that asked last can use its own.
+func (g *Giver) Bootstrap(ctx context.Context, own jointoken.Claims) (configserver.Secret, error) {
+	g.one.Lock()
+	defer g.one.Unlock()
+	if !g.Key.Stands() {
+		return configserver.Secret{}, errNotYet
+	}
+	api, err := g.Open()
+	if err != nil {
+		return configserver.Secret{}, err
+	}
+	nodes, err := api.Nodes(ctx)
+	if err != nil {
+		return configserver.Secret{}, err
+	}
+	tokens, err := api.BootstrapTokens(ctx)
+	if err != nil {
+		return configserver.Secret{}, err
+	}
+	ask := joining.Ask{Host: own.Host, Role: own.Role, By: own.ID}
+	grant, err := joining.Decide(joining.Of(g.Site.Config), ask, nodes, tokens, g.Now())
+	if err != nil {
+		return configserver.Secret{}, err
+	}
+	return g.make(ctx, api, grant)
+}
+
+func (g *Giver) make(ctx context.Context, api TokenAPI, grant joining.Grant) (configserver.Secret, error) {
+	if err := g.Prepare(ctx); err != nil {
+		return configserver.Secret{}, fmt.Errorf("let hosts join: %w", err)
+	}
+	token, err := keys.BootstrapToken(g.Random)
+	if err != nil {
+		return configserver.Secret{}, err
+	}
+	grant.ID, _, _ = strings.Cut(token, ".")
+	// The new one first: of an installation that is cut off here the older one still tells.
+	if err := api.CreateBootstrapToken(ctx, token, grant.Token); err != nil {
+		return configserver.Secret{}, err
+	}
+	for _, id := range grant.Replaces {
+		if err := api.DeleteBootstrapToken(ctx, id); err != nil {
+			return configserver.Secret{}, err
+		}
+	}
+	return configserver.Secret{Token: token, Expires: grant.Expires}, nil
+}

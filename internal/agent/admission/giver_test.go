@@ -1,0 +1,303 @@
+package admission
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/ignition"
+	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// cluster is an API with nodes and bootstrap tokens.
+type cluster struct {
+	nodes  []state.Node
+	tokens []joining.Token
+	given  []string
+	err    error
+	stands bool
+	now    time.Time
+	key    []byte
+}
+
+func (c *cluster) Nodes(context.Context) ([]state.Node, error) { return c.nodes, c.err }
+
+func (c *cluster) BootstrapTokens(context.Context) ([]joining.Token, error) {
+	return slices.Clone(c.tokens), c.err
+}
+
+func (c *cluster) CreateBootstrapToken(_ context.Context, token string, t joining.Token) error {
+	c.given, c.tokens = append(c.given, token), append(c.tokens, t)
+	return c.err
+}
+
+func (c *cluster) DeleteBootstrapToken(_ context.Context, id string) error {
+	c.tokens = slices.DeleteFunc(c.tokens, func(t joining.Token) bool { return t.ID == id })
+	return c.err
+}
+
+func newGiver(t *testing.T, c *cluster, config string) *Giver {
+	t.Helper()
+	s := sitetest.New(t, config)
+	c.now = sitetest.Created
+	now := func() time.Time { return c.now }
+	return &Giver{
+		Site: s, Random: rand.Reader, Now: now,
+		Open: func() (TokenAPI, error) { return c, nil }, Prepare: func(context.Context) error { return nil },
+		Key: &Key{
+			Own: s.Identity.JoinKey, Path: t.TempDir() + "/join-key", Stands: func() bool { return c.stands }, Now: now,
+			Ask: func(context.Context) ([]byte, error) { return c.key, c.err },
+		},
+	}
+}
+
+// served returns what a host is given for a pointer's token.
+func served(t *testing.T, g *Giver, token string) *site.Site {
+	t.Helper()
+	shown, err := g.Read(t.Context(), token, jointoken.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := g.Render(t.Context(), shown, ignition.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := ignition.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range cfg.Storage.Files {
+		if f.Path != site.Path {
+			continue
+		}
+		text, err := ignition.Contents(f.Contents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := site.Unmarshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	t.Fatal("no site in the configuration")
+	return nil
+}
+
+func pointer(t *testing.T, g *Giver, role state.Role, until time.Time) string {
+	t.Helper()
+	s := *g.Site
+	s.Identity.JoinUntil = until
+	token, err := s.JoinToken(role, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// review-security F4: a worker's first token, and then each time the one from the
+// answer before, opened the server for 350 days.
+func TestNoSecretLivesLongerThanTheOneItWasGotWith(t *testing.T) {
+	c := &cluster{}
+	g := newGiver(t, c, sitetest.TwoDual)
+	c.stands = true
+	first := c.now.Add(24 * time.Hour)
+	token := pointer(t, g, state.RoleWorker, first)
+	c.now = c.now.Add(23 * time.Hour)
+	admission := served(t, g, token).Identity.AdmissionToken
+	shown, err := g.Read(t.Context(), admission, jointoken.Admission)
+	if err != nil || !shown.Expires.Equal(first) {
+		t.Fatalf("the admission ends %s, the pointer %s (%v)", shown.Expires, first, err)
+	}
+	own, err := g.Admit(t.Context(), shown, "worker-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, given := range map[string]string{"admission": admission, "host's own": own.Token} {
+		if _, err := g.Read(t.Context(), given, jointoken.Config); !errors.Is(err, jointoken.ErrInvalid) {
+			t.Errorf("the %s token opens a configuration: %v", name, err)
+		}
+	}
+	c.now = first
+	for _, purpose := range []jointoken.Purpose{jointoken.Config, jointoken.Admission} {
+		for _, given := range []string{token, admission, own.Token} {
+			if _, err := g.Read(t.Context(), given, purpose); err == nil {
+				t.Errorf("a token opens %s after the first one ended", purpose)
+			}
+		}
+	}
+	// The host itself may still report and join for its day.
+	if claims, err := g.Read(t.Context(), own.Token, jointoken.Host); err != nil || claims.Host != "worker-1" {
+		t.Errorf("%+v, %v", claims, err)
+	}
+	c.now = first.Add(23 * time.Hour)
+	if _, err := g.Read(t.Context(), own.Token, jointoken.Host); !errors.Is(err, jointoken.ErrExpired) {
+		t.Errorf("after a day: %v", err)
+	}
+}
+
+func TestAPointerOfOneHostAdmitsThatOneOnly(t *testing.T) {
+	c := &cluster{}
+	g := newGiver(t, c, sitetest.TwoDual)
+	token, err := g.Site.JoinToken(state.RoleWorker, "worker-7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := g.Read(t.Context(), served(t, g, token).Identity.AdmissionToken, jointoken.Admission)
+	if err != nil || shown.Host != "worker-7" || shown.Opens(state.RoleWorker, "worker-8") == nil {
+		t.Errorf("%+v, %v", shown, err)
+	}
+}
+
+func TestAConfigurationBringsNoBootstrapToken(t *testing.T) {
+	c := &cluster{}
+	g := newGiver(t, c, sitetest.TwoDual)
+	for _, stands := range []bool{false, true} {
+		c.stands = stands
+		worker := served(t, g, pointer(t, g, state.RoleWorker, c.now.Add(time.Hour)))
+		if worker.Identity.AdmissionToken == "" || len(worker.Identity.JoinKey) > 0 {
+			t.Errorf("a worker is given %+v", worker.Identity)
+		}
+		master := served(t, g, pointer(t, g, state.RoleMaster, c.now.Add(time.Hour)))
+		if master.Identity.AdmissionToken != "" || string(master.Identity.JoinKey) != string(g.Site.Identity.JoinKey) {
+			t.Error("a control plane is given no key of its own")
+		}
+	}
+	if len(c.given) > 0 {
+		t.Errorf("tokens were made: %v", c.given)
+	}
+	if g.Site.Identity.AdmissionToken != "" || !g.Site.Identity.JoinUntil.IsZero() {
+		t.Error("rendering changed the site")
+	}
+}
+
+// A rotation ends what the old key signed, at once and on every control plane.
+func TestAnotherKeyEndsAllSecretsAndIsTheOneOfNewControlPlanes(t *testing.T) {
+	c := &cluster{}
+	g := newGiver(t, c, sitetest.TwoDual)
+	c.stands = true
+	old := pointer(t, g, state.RoleMaster, c.now.Add(24*time.Hour))
+	served(t, g, old)
+	c.key, c.now = keyOf("second"), c.now.Add(keyAge)
+	if _, err := g.Read(t.Context(), old, jointoken.Config); !errors.Is(err, jointoken.ErrInvalid) {
+		t.Errorf("the old secret: %v", err)
+	}
+	g.Site.Identity.JoinKey = c.key
+	fresh := pointer(t, g, state.RoleMaster, c.now.Add(time.Hour))
+	g.Site.Identity.JoinKey = keyOf("first")
+	if s := served(t, g, fresh); string(s.Identity.JoinKey) != string(c.key) {
+		t.Errorf("a new control plane is given the key %q", s.Identity.JoinKey)
+	}
+}
+
+func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
+	ready := state.Node{Name: "cp-1", Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}}
+	own := jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: "worker-1", ID: "by"}
+	for _, x := range []struct {
+		name    string
+		cluster cluster
+		open    error
+		prepare error
+		want    string // empty: a token; "later" or the words of a refusal
+	}{
+		{"on the first day", cluster{stands: true, nodes: []state.Node{ready}}, nil, nil, ""},
+		{"while kubeadm init runs", cluster{}, nil, nil, "later"},
+		{"while the API is down", cluster{stands: true, err: errors.New("refused")}, nil, nil, "later"},
+		{"when this host lost its access", cluster{stands: true}, fs.ErrNotExist, nil, "later"},
+		{"while a token would open nothing", cluster{stands: true}, nil, errors.New("no roles"), "later"},
+		{"by the name of a node", cluster{stands: true, nodes: []state.Node{ready, {Name: "worker-1"}}}, nil, nil, "worker-1 is a node of this cluster already"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			g := newGiver(t, &x.cluster, sitetest.TwoDual)
+			if x.open != nil {
+				g.Open = func() (TokenAPI, error) { return nil, x.open }
+			}
+			g.Prepare = func(context.Context) error { return x.prepare }
+			got, err := g.Bootstrap(t.Context(), own)
+			_, refused := errors.AsType[joining.Refusal](err)
+			switch {
+			case x.want == "" && (err != nil || len(x.cluster.given) != 1 || got.Token != x.cluster.given[0] || !got.Expires.Equal(x.cluster.now.Add(time.Hour))):
+				t.Errorf("given %+v, made %v, %v", got, x.cluster.given, err)
+			case x.want == "later" && (err == nil || refused):
+				t.Errorf("given %+v, %v: the host would not ask again", got, err)
+			case x.want != "" && x.want != "later" && (!refused || !strings.Contains(err.Error(), x.want)):
+				t.Errorf("got %v", err)
+			}
+			if x.want != "" && len(x.cluster.tokens) > 0 {
+				t.Errorf("made %v", x.cluster.tokens)
+			}
+		})
+	}
+}
+
+func TestAHostHasOneBootstrapTokenAtATime(t *testing.T) {
+	c := &cluster{}
+	g := newGiver(t, c, sitetest.TwoDual)
+	c.stands = true
+	for i, host := range []string{"worker-1", "worker-1", "worker-2", "worker-1"} {
+		own := jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: host, ID: "by-" + host}
+		if _, err := g.Bootstrap(t.Context(), own); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]int{}
+		for _, tok := range c.tokens {
+			seen[tok.Host]++
+		}
+		if seen[host] != 1 {
+			t.Errorf("after %d: %v", i, c.tokens)
+		}
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(c.given)))) != 4 {
+		t.Errorf("a token was given twice: %v", c.given)
+	}
+}
+
+// ingress-installer.md, hard case 21: a worker joins after 30 days.
+func TestAHostThatJoinsAfterThirtyDaysGetsSecretsThatOpen(t *testing.T) {
+	c := &cluster{}
+	g := newGiver(t, c, sitetest.TwoDual)
+	c.stands, c.now = true, c.now.Add(30*24*time.Hour)
+	worker := served(t, g, pointer(t, g, state.RoleWorker, c.now.Add(2*time.Hour)))
+	shown, err := g.Read(t.Context(), worker.Identity.AdmissionToken, jointoken.Admission)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := g.Admit(t.Context(), shown, "worker-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.now = c.now.Add(23 * time.Hour)
+	claims, err := g.ReadReporter(t.Context(), own.Token)
+	if err != nil || claims.Host != "worker-1" || claims.Role != state.RoleWorker {
+		t.Errorf("the host could not report its progress: %+v, %v", claims, err)
+	}
+	if token, err := g.Bootstrap(t.Context(), claims); err != nil || token.Expires.Before(c.now.Add(joining.TokenLifetime)) {
+		t.Errorf("%+v, %v", token, err)
+	}
+}
+
+// While the API is away nothing is given, and reports are taken.
+func TestReportsAreTakenWhileTheAPIIsAway(t *testing.T) {
+	c := &cluster{}
+	g := newGiver(t, c, sitetest.TwoDual)
+	own, err := Own(g.Site.Identity.JoinKey, state.RoleWorker, "worker-1", c.now, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stands, c.err = true, errors.New("refused")
+	if _, err := g.ReadReporter(t.Context(), own.Token); err != nil {
+		t.Errorf("a report: %v", err)
+	}
+	if _, err := g.Read(t.Context(), own.Token, jointoken.Host); err == nil || errors.Is(err, jointoken.ErrInvalid) {
+		t.Errorf("a token is checked by a key that may not count: %v", err)
+	}
+}

@@ -1,0 +1,121 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// KeyPath is where a control plane keeps the key of join secrets, once another
+// one than the site's own was made.
+const KeyPath = "/etc/holdfast/join-key"
+
+// KeySecret is the Secret with that key, in KeyNamespace under KeyField.
+const (
+	KeyNamespace = "kube-system"
+	KeySecret    = "holdfast-join-key"
+	KeyField     = "key"
+)
+
+// keyAge is how old the cluster's word about the key may be. So much longer may an
+// old secret open, and so often at most strangers cause a question to the API.
+const keyAge = 5 * time.Second
+
+// Key is the key that join secrets are signed with: the site's own until a person
+// had another one made, which is then in a Secret for all control planes.
+type Key struct {
+	// Own is the site's own.
+	Own []byte
+	// Path keeps what the cluster said last, for the time after somebody deleted
+	// the Secret: an old key must not open again by that.
+	Path string
+	// Stands reports whether this host's control plane was made. From then on only
+	// the cluster says which key counts; before there is nothing to ask.
+	Stands func() bool
+	// Ask returns the cluster's key, nil where it has none.
+	Ask func(context.Context) ([]byte, error)
+	Now func() time.Time
+
+	asking sync.Mutex // is held while the API is asked
+	mu     sync.Mutex // is not
+	last   []byte
+	at     time.Time
+}
+
+// Current returns the key that counts. It is an error that the API does not say.
+func (k *Key) Current(ctx context.Context) ([]byte, error) {
+	if !k.Stands() {
+		return k.Own, nil
+	}
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	now := k.Now()
+	if key, at := k.heard(); key != nil && now.Sub(at) >= 0 && now.Sub(at) < keyAge {
+		return key, nil
+	}
+	key, err := k.ask(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("which key of join secrets counts: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last, k.at = key, now
+	return key, nil
+}
+
+// ask asks the cluster, and keeps its answer. That it has no key of its own is
+// believed only where it never had one.
+func (k *Key) ask(ctx context.Context) ([]byte, error) {
+	key, err := k.Ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := k.kept()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(key) == 0:
+		return kept, nil
+	case len(key) < jointoken.MinKeyBytes:
+		return nil, fmt.Errorf("the key in Secret %s/%s has %d bytes, it needs %d", KeyNamespace, KeySecret, len(key), jointoken.MinKeyBytes)
+	case bytes.Equal(key, kept):
+		return key, nil
+	}
+	return key, host.WriteFileAtomic(k.Path, key, state.SecretFileMode)
+}
+
+// Known returns the key that counted last, for what opens nothing. It does not
+// wait for the API.
+func (k *Key) Known() []byte {
+	if key, _ := k.heard(); key != nil {
+		return key
+	}
+	if key, err := k.kept(); err == nil {
+		return key
+	}
+	return nil
+}
+
+func (k *Key) heard() ([]byte, time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.last, k.at
+}
+
+func (k *Key) kept() ([]byte, error) {
+	key, err := os.ReadFile(k.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k.Own, nil
+	}
+	return key, err
+}

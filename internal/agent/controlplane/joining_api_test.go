@@ -1,0 +1,486 @@
+package controlplane
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast/holdfast/internal/agent/admission"
+	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/configserver"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// joiningCluster is a cluster as `kubeadm init` leaves it, whose agent runs.
+type joiningCluster struct {
+	t     *testing.T
+	api   *apitest.API
+	admin kubernetes.Interface
+	agent *Agent
+	give  *admission.Giver
+	log   *syncLog
+}
+
+// syncLog is a log that several goroutines write.
+type syncLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *syncLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *syncLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newJoiningCluster(t *testing.T) *joiningCluster {
+	t.Helper()
+	c := &joiningCluster{t: t, api: apitest.Need(t, server), log: &syncLog{}}
+	s := sitetest.New(t, sitetest.TwoDual)
+	s.Role = state.RoleMaster
+	c.agent = New(Options{Site: s, Log: c.log, Now: time.Now})
+	c.agent.open = func() (*kube.Client, error) { return kube.Open(c.api.Kubeconfig()) }
+	c.give = c.agent.giver()
+	c.give.Key.Stands, c.give.Key.Path = func() bool { return true }, filepath.Join(t.TempDir(), "join-key")
+	c.admin = c.as(c.api.Config)
+	c.kubeadmInit(s)
+	return c
+}
+
+// kubeadmInit does those phases that say who may join.
+func (c *joiningCluster) kubeadmInit(s *site.Site) {
+	c.t.Helper()
+	conf, err := kubeadm.Init(s, state.HostFacts{NodeName: "cp-1", Addresses: s.Config.APIVIPs()}, false)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	path := filepath.Join(c.t.TempDir(), "init.yaml")
+	if err := os.WriteFile(path, conf, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.node("cp-1", true, state.LabelControlPlane)
+	for _, phase := range [][]string{{"upload-config", "kubeadm"}, {"upload-config", "kubelet"}, {"addon", "kube-proxy"}, {"bootstrap-token"}} {
+		args := append(append([]string{"init", "phase"}, phase...), "--config", path, "--kubeconfig", c.api.Kubeconfig())
+		if _, err := host.Run(c.t.Context(), host.Command(apitest.Program(c.t, "kubeadm"), args...)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *joiningCluster) as(config *rest.Config) kubernetes.Interface {
+	c.t.Helper()
+	set, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return set
+}
+
+// node makes a Node, ready or not; what is there of an earlier test goes.
+func (c *joiningCluster) node(name string, ready bool, labels ...string) {
+	c.t.Helper()
+	nodes := c.admin.CoreV1().Nodes()
+	if err := nodes.Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		c.t.Fatal(err)
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	for _, l := range labels {
+		n.Labels[l] = ""
+	}
+	if _, err := nodes.Create(c.t.Context(), n, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	if ready {
+		c.ready(name)
+	}
+}
+
+func (c *joiningCluster) ready(name string) {
+	c.t.Helper()
+	n, err := c.admin.CoreV1().Nodes().Get(c.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if _, err := c.admin.CoreV1().Nodes().UpdateStatus(c.t.Context(), n, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// tokenFor is what a host is given by the configuration server.
+func (c *joiningCluster) tokenFor(name string, role state.Role) configserver.Secret {
+	c.t.Helper()
+	token, err := c.give.Bootstrap(c.t.Context(), jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: name, ID: "by-" + name})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return token
+}
+
+// certificate is a request for one and what became of it.
+type certificate struct {
+	name string
+	key  []byte
+}
+
+// ask asks for a client certificate as a kubelet does.
+func (c *joiningCluster) ask(as *rest.Config, name, cn string, groups ...string) certificate {
+	c.t.Helper()
+	cert, err := c.tryAsk(as, name, cn, groups...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return cert
+}
+
+func (c *joiningCluster) tryAsk(as *rest.Config, name, cn string, groups ...string) (certificate, error) {
+	c.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: cn, Organization: groups}}, crypto.Signer(key))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, err = c.as(as).CertificatesV1().CertificateSigningRequests().Create(c.t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}, metav1.CreateOptions{})
+	return certificate{name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})}, err
+}
+
+// decided waits until a request is decided, and returns the word and the reason.
+func (c *joiningCluster) decided(cert certificate, limit time.Duration) (certificatesv1.RequestConditionType, string) {
+	c.t.Helper()
+	ctx, stop := context.WithTimeout(c.t.Context(), limit)
+	defer stop()
+	for {
+		r, err := c.admin.CertificatesV1().CertificateSigningRequests().Get(c.t.Context(), cert.name, metav1.GetOptions{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(r.Status.Conditions) > 0 {
+			return r.Status.Conditions[0].Type, r.Status.Conditions[0].Reason
+		}
+		if host.Sleep(ctx, 50*time.Millisecond) != nil {
+			return "", ""
+		}
+	}
+}
+
+// issued waits for the certificate itself.
+func (c *joiningCluster) issued(cert certificate) *rest.Config {
+	c.t.Helper()
+	ctx, stop := context.WithTimeout(c.t.Context(), time.Minute)
+	defer stop()
+	for {
+		r, err := c.admin.CertificatesV1().CertificateSigningRequests().Get(c.t.Context(), cert.name, metav1.GetOptions{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(r.Status.Certificate) > 0 {
+			return c.api.WithCertificate(r.Status.Certificate, cert.key)
+		}
+		if host.Sleep(ctx, 50*time.Millisecond) != nil {
+			c.t.Fatalf("%s has no certificate: %+v", cert.name, r.Status)
+		}
+	}
+}
+
+// runAgent lets the agent decide, until the test ends.
+func (c *joiningCluster) runAgent() {
+	c.t.Helper()
+	client, err := c.agent.open()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.agent.removeAutoApproval(c.t.Context(), client); err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(c.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.agent.approveBy(ctx, client) })
+	c.t.Cleanup(func() {
+		stop()
+		running.Wait()
+		if c.t.Failed() {
+			c.t.Log(c.log.String())
+		}
+	})
+}
+
+// soon bounds what takes a moment, on a machine with other work.
+const soon = 30 * time.Second
+
+// TestAWorkersTokenIsNobodyElsesIdentity plays review-security F3 with the tokens
+// and the objects of a real cluster. First that it works where nobody has taken
+// kubeadm's binding back, so that what follows shows something.
+func TestAWorkersTokenIsNobodyElsesIdentity(t *testing.T) {
+	c := newJoiningCluster(t)
+	old := "kubead.0123456789abcdef"
+	c.kubeadmToken(old)
+	before := c.ask(c.api.WithToken(old), "f3-before", "system:node:cp-1", "system:nodes")
+	if kind, _ := c.decided(before, soon); kind != certificatesv1.CertificateApproved {
+		t.Fatalf("the attack does not work on a cluster without the mend: %s", kind)
+	}
+	c.runAgent()
+	token := c.tokenFor("worker-1", state.RoleWorker)
+	worker := c.api.WithToken(token.Token)
+	t.Run("its own, within seconds", func(t *testing.T) {
+		c.t = t
+		start := time.Now()
+		own := c.ask(worker, "f3-own", "system:node:worker-1", "system:nodes")
+		kind, reason := c.decided(own, soon)
+		if kind != certificatesv1.CertificateApproved || reason != "OwnToken" {
+			t.Fatalf("%s %s", kind, reason)
+		}
+		t.Logf("approved after %s", time.Since(start))
+		kubelet := c.as(c.issued(own))
+		if _, err := kubelet.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}, metav1.CreateOptions{}); err != nil {
+			t.Errorf("the kubelet cannot register: %v", err)
+		}
+		// Rotation is the controller manager's, as kubeadm binds it.
+		again := c.ask(c.issued(own), "f3-rotated", "system:node:worker-1", "system:nodes")
+		if kind, reason := c.decided(again, soon); kind != certificatesv1.CertificateApproved || reason != "AutoApproved" {
+			t.Errorf("its next certificate: %s %s", kind, reason)
+		}
+		if _, err := c.tryAsk(c.issued(own), "f3-kubelet-as-cp", "system:node:cp-1", "system:nodes"); !apierrors.IsForbidden(err) {
+			t.Errorf("a kubelet asked for a control plane's: %v", err)
+		}
+	})
+	for _, x := range []struct{ name, cn, group, reason string }{
+		{"f3-cp-1", "system:node:cp-1", "system:nodes", "AnotherName"},
+		{"f3-cp-2", "system:node:cp-2", "system:nodes", "AnotherName"}, // which has not joined yet
+		{"f3-worker-2", "system:node:worker-2", "system:nodes", "AnotherName"},
+		{"f3-admin", "kubernetes-admin", "system:masters", "NotAKubelets"},
+		{"f3-own-again", "system:node:worker-1", "system:nodes", "TokenUsed"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c.t = t
+			kind, reason := c.decided(c.ask(worker, x.name, x.cn, x.group), soon)
+			if kind != certificatesv1.CertificateDenied || reason != x.reason {
+				t.Errorf("%s %s", kind, reason)
+			}
+		})
+	}
+	c.t = t
+	t.Run("what a person makes by kubeadm waits for a person", func(t *testing.T) {
+		c.t = t
+		if kind, _ := c.decided(c.ask(c.api.WithToken(old), "f3-by-hand", "system:node:cp-1", "system:nodes"), time.Second); kind != "" {
+			t.Errorf("it was decided: %s", kind)
+		}
+	})
+	c.t = t
+	c.opensNothingElse(worker)
+	c.endsWhenItsHostIsReady(worker)
+}
+
+// kubeadmToken makes a token as `kubeadm token create` does.
+func (c *joiningCluster) kubeadmToken(token string) {
+	c.t.Helper()
+	id, secret, _ := strings.Cut(token, ".")
+	_, err := c.admin.CoreV1().Secrets("kube-system").Create(c.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id}, Type: "bootstrap.kubernetes.io/token",
+		StringData: map[string]string{
+			"token-id": id, "token-secret": secret, "usage-bootstrap-authentication": "true",
+			"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *joiningCluster) opensNothingElse(worker *rest.Config) {
+	c.t.Helper()
+	set, ctx := c.as(worker), c.t.Context()
+	for _, name := range []string{"kubeadm-config", "kubelet-config", "kube-proxy"} {
+		if _, err := set.CoreV1().ConfigMaps("kube-system").Get(ctx, name, metav1.GetOptions{}); err != nil {
+			c.t.Errorf("kubeadm needs %s: %v", name, err)
+		}
+	}
+	if _, err := set.CoreV1().Nodes().Get(ctx, "cp-1", metav1.GetOptions{}); err != nil {
+		c.t.Errorf("kubeadm looks for its node: %v", err)
+	}
+	_, secrets := set.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
+	_, nodes := set.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	_, pods := set.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	_, other := set.CoreV1().ConfigMaps("kube-system").Get(ctx, "cluster-config-v1", metav1.GetOptions{})
+	_, approval := set.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, "f3-cp-1", &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "f3-cp-1"},
+	}, metav1.UpdateOptions{})
+	for what, err := range map[string]error{"Secrets": secrets, "all nodes": nodes, "pods": pods, "a ConfigMap": other, "an approval": approval} {
+		if !apierrors.IsForbidden(err) {
+			c.t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func (c *joiningCluster) endsWhenItsHostIsReady(worker *rest.Config) {
+	c.t.Helper()
+	client, err := c.agent.open()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	look := func() {
+		if err := (&admission.Approver{Site: joining.Of(c.agent.Site.Config), API: client, Now: time.Now, Logf: c.agent.logf}).Look(c.t.Context()); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	look()
+	if tokens, err := client.BootstrapTokens(c.t.Context()); err != nil || len(tokens) != 1 || tokens[0].UsedBy != "f3-own" {
+		c.t.Fatalf("before the node is ready: %+v, %v", tokens, err)
+	}
+	c.ready("worker-1")
+	look()
+	if tokens, err := client.BootstrapTokens(c.t.Context()); err != nil || len(tokens) > 0 {
+		c.t.Errorf("a token stays: %+v, %v", tokens, err)
+	}
+	ctx, stop := context.WithTimeout(c.t.Context(), soon)
+	defer stop()
+	for { // the API server's own list is a moment behind
+		_, err := c.as(worker).CoreV1().Nodes().Get(ctx, "cp-1", metav1.GetOptions{})
+		if apierrors.IsUnauthorized(err) {
+			return
+		}
+		if host.Sleep(ctx, 50*time.Millisecond) != nil {
+			c.t.Fatalf("it still opens: %v", err)
+		}
+	}
+}
+
+// What a reinstalled worker is told, and what a person does then.
+func TestTheNameOfANodeIsGivenToNobody(t *testing.T) {
+	c := newJoiningCluster(t)
+	c.node("worker-5", false)
+	own := jointoken.Claims{Purpose: jointoken.Host, Role: state.RoleWorker, Host: "worker-5", ID: "anew"}
+	if _, err := c.give.Bootstrap(t.Context(), own); err == nil || !strings.Contains(err.Error(), "kubectl delete node worker-5") {
+		t.Errorf("got %v", err)
+	}
+	if err := c.admin.CoreV1().Nodes().Delete(t.Context(), "worker-5", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.give.Bootstrap(t.Context(), own); err != nil {
+		t.Errorf("after a person took the old one out: %v", err)
+	}
+	// The power is cut after its kubelet has registered: the same installation goes on.
+	c.node("worker-5", false)
+	if _, err := c.give.Bootstrap(t.Context(), own); err != nil {
+		t.Errorf("the same installation: %v", err)
+	}
+	own.ID = "another"
+	if _, err := c.give.Bootstrap(t.Context(), own); err == nil {
+		t.Error("another machine of its name was given a token")
+	}
+}
+
+// What `holdfast join-secret rotate` writes counts for every control plane.
+func TestTheClustersKeyOfJoinSecretsCounts(t *testing.T) {
+	c := newJoiningCluster(t)
+	old, err := c.agent.Site.JoinToken(state.RoleWorker, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := sitetest.Created // when the site's own secrets are good
+	c.give.Now = func() time.Time { return at }
+	if _, err := c.give.Read(t.Context(), old, jointoken.Config); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	client, err := c.agent.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := []byte(strings.Repeat("n", jointoken.MinKeyBytes))
+	if err := client.PutSecret(t.Context(), admission.KeyNamespace, admission.KeySecret, map[string][]byte{admission.KeyField: key}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.admin.CoreV1().Secrets(admission.KeyNamespace).Delete(context.WithoutCancel(t.Context()), admission.KeySecret, metav1.DeleteOptions{})
+	})
+	fresh := c.agent.giver() // another control plane, or a moment later
+	fresh.Key.Stands, fresh.Key.Path, fresh.Now = c.give.Key.Stands, c.give.Key.Path, c.give.Now
+	if _, err := fresh.Read(t.Context(), old, jointoken.Config); !errors.Is(err, jointoken.ErrInvalid) {
+		t.Errorf("after: %v", err)
+	}
+}
+
+// TestKubeadmReadsTheClusterWithAHostsToken has the release's kubeadm discover the
+// cluster by the files that a joining host has, with its checks of this machine
+// left out.
+func TestKubeadmReadsTheClusterWithAHostsToken(t *testing.T) {
+	c := newJoiningCluster(t)
+	trust, err := os.ReadFile(filepath.Join(c.api.Certificates, "apiserver.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := *c.agent.Site
+	s.Identity.KubernetesCA.Cert = string(trust)
+	join, err := kubeadm.Join(&s, state.RoleWorker, state.HostFacts{NodeName: "worker-7", Addresses: s.Config.APIVIPs()}, kubeadm.Progress{Resuming: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubelet := c.api.As(t, "system:node:worker-7", "system:nodes")
+	dir := t.TempDir()
+	pair := filepath.Join(dir, "kubelet.pem")
+	if err := os.WriteFile(pair, append(kubelet.CertData, kubelet.KeyData...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range map[string]string{"token": c.tokenFor("worker-7", state.RoleWorker).Token, "kubelet's certificate": "", "a wrong token": "abcdef.0123456789abcdef"} {
+		access, err := kubeadm.Access(&s, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer("https://"+s.APIEndpoint(), c.api.Config.Host, kubeadm.KubeletCertificate, pair).Replace(string(access))
+		conf, kubeconfig := filepath.Join(dir, "join.yaml"), filepath.Join(dir, "join.kubeconfig")
+		for path, data := range map[string]string{kubeconfig: text, conf: strings.ReplaceAll(string(join), kubeadm.AccessPath, kubeconfig) + "timeouts: {discovery: 10s}\n"} {
+			if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = host.Run(t.Context(), host.Command(apitest.Program(t, "kubeadm"), "join", "phase", "preflight", "--config", conf, "--v=1"))
+		if wrong := name == "a wrong token"; (err != nil) != wrong {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

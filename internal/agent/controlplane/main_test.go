@@ -1,0 +1,16 @@
+package controlplane
+
+import (
+	"os"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/apitest"
+)
+
+// server is the API server of this package's tests, nil where there is none.
+var server *apitest.API
+
+func TestMain(m *testing.M) {
+	os.Exit(apitest.Main(m, &server,
+		"certificatesigningrequest-approving-controller", "certificatesigningrequest-signing-controller", "token-cleaner-controller"))
+}

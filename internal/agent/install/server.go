@@ -1,0 +1,196 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/agent/admission"
+	"github.com/holdfast/holdfast/internal/configserver"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// ownTokenPath is where a host keeps its own token while it is installed.
+const ownTokenPath = "/var/lib/holdfast/install/host-token"
+
+const (
+	// askTimeout bounds one request. An answer may have to wait for the API.
+	askTimeout = 15 * time.Second
+	// maxAnswer bounds what is read of an answer, in bytes.
+	maxAnswer = 64 << 10
+	// maxWords bounds what is shown of a refusal, in bytes.
+	maxWords = 400
+)
+
+// server is the site's configuration server, as this host uses it once it has its
+// configuration: it is told how far the host is, and gives what the host joins with.
+type server struct {
+	site   *site.Site
+	base   string
+	host   string
+	client *http.Client
+	// path keeps the host's own token.
+	path string
+	now  func() time.Time
+
+	mu  sync.Mutex
+	own ownToken
+}
+
+// ownToken is a host's own token. A host that was given another name since needs
+// another one.
+type ownToken struct {
+	Host  string `json:"host"`
+	Token string `json:"token"`
+}
+
+func newServer(s *site.Site, hostName, path string, now func() time.Time) (*server, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(s.Identity.ConfigCA.Cert)) {
+		return nil, errors.New("the site's configuration authority is not a certificate")
+	}
+	return &server{
+		site: s, base: s.ConfigServerURL(), host: hostName, path: path, now: now,
+		client: &http.Client{Timeout: askTimeout, Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		}},
+	}, nil
+}
+
+// report tells how far the host is.
+func (s *server) report(ctx context.Context, data []byte) error {
+	own, err := s.token(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := s.post(ctx, "/progress/"+url.PathEscape(s.host), own, data); err != nil {
+		return fmt.Errorf("report progress: %w", err)
+	}
+	return nil
+}
+
+// bootstrapToken asks for what kubeadm joins this host with.
+func (s *server) bootstrapToken(ctx context.Context) (string, error) {
+	own, err := s.token(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.secret(ctx, "/hosts/"+url.PathEscape(s.host)+"/bootstrap-token", own)
+}
+
+// token returns the host's own. A control plane mints it with the key that it has,
+// a worker asks for it. It is kept: by it the host is known again after a power cut
+// in the middle of its join.
+func (s *server) token(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own.Token == "" {
+		data, err := os.ReadFile(s.path)
+		if err == nil && json.Unmarshal(data, &s.own) != nil {
+			s.own = ownToken{} // damaged: another one is got
+		}
+	}
+	if s.own.Token != "" && s.own.Host == s.host {
+		return s.own.Token, nil
+	}
+	token, err := s.get(ctx)
+	if err != nil {
+		return "", fmt.Errorf("be admitted as %s: %w", s.host, err)
+	}
+	s.own = ownToken{Host: s.host, Token: token}
+	data, err := json.Marshal(s.own)
+	if err != nil {
+		return "", err
+	}
+	return token, host.WriteFileAtomic(s.path, data, state.SecretFileMode)
+}
+
+func (s *server) get(ctx context.Context) (string, error) {
+	id := s.site.Identity
+	if len(id.JoinKey) > 0 {
+		own, err := admission.Own(id.JoinKey, s.site.Role, s.host, s.now(), rand.Reader)
+		return own.Token, err
+	}
+	if id.AdmissionToken == "" {
+		return "", errors.New("this host's configuration holds nothing to join with: " + anew)
+	}
+	return s.secret(ctx, "/hosts/"+url.PathEscape(s.host), id.AdmissionToken)
+}
+
+// anew is what helps where a secret has ended.
+const anew = "make its configuration anew (holdfast create join-config, and holdfast-agent apply with it)"
+
+// forget drops a token that is no good any more.
+func (s *server) forget(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own.Token == token {
+		s.own = ownToken{}
+		_ = os.Remove(s.path) // it is no good: to keep it costs one more question
+	}
+}
+
+func (s *server) secret(ctx context.Context, path, token string) (string, error) {
+	data, err := s.post(ctx, path, token, nil)
+	if err != nil {
+		return "", err
+	}
+	var got configserver.Secret
+	if json.Unmarshal(data, &got) != nil || got.Token == "" {
+		return "", errors.New("the configuration server's answer is no token")
+	}
+	return got.Token, nil
+}
+
+// post makes one request. The error says what the server says, and never the token.
+func (s *server) post(ctx context.Context, path, token string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode == http.StatusUnauthorized:
+		s.forget(token)
+		return nil, fmt.Errorf("%s: %s", words(data), anew)
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, errors.New("the control plane is of an older build, which admits no hosts of this one")
+	case resp.StatusCode >= http.StatusBadRequest:
+		return nil, errors.New(words(data))
+	}
+	return data, nil
+}
+
+// words is the first line of an answer.
+func words(data []byte) string {
+	line, _, _ := strings.Cut(string(data[:min(len(data), maxWords)]), "\n")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, line)
+}

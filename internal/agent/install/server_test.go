@@ -1,0 +1,191 @@
+package install
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/configserver"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// configured is a configuration server and the site of a host that trusts it.
+type configured struct {
+	site    *site.Site
+	base    string
+	key     []byte
+	refusal error
+	asked   []string
+	store   *configserver.Memory
+}
+
+func serveSite(t *testing.T, role state.Role) *configured {
+	t.Helper()
+	full := sitetest.New(t, sitetest.TwoDual)
+	c := &configured{key: full.Identity.JoinKey, store: configserver.NewMemory()}
+	admission, err := jointoken.Mint(c.key, jointoken.Claims{Purpose: jointoken.Admission, Role: role, Expires: time.Now().Add(time.Hour), ID: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(_ context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error) {
+		c.asked = append(c.asked, string(purpose))
+		return jointoken.Read(c.key, token, purpose, time.Now())
+	}
+	n := 0
+	server := httptest.NewUnstartedServer(configserver.New(configserver.Options{
+		Site: joining.Of(full.Config), Read: read, Progress: c.store,
+		Report: func(ctx context.Context, token string) (jointoken.Claims, error) {
+			return read(ctx, token, jointoken.Host)
+		},
+		Admit: func(_ context.Context, shown jointoken.Claims, host string) (configserver.Secret, error) {
+			n++
+			token, err := jointoken.Mint(c.key, jointoken.Claims{
+				Purpose: jointoken.Host, Role: shown.Role, Host: host, Expires: time.Now().Add(time.Hour), ID: fmt.Sprint(n),
+			})
+			return configserver.Secret{Token: token}, err
+		},
+		Bootstrap: func(_ context.Context, own jointoken.Claims) (configserver.Secret, error) {
+			return configserver.Secret{Token: "bootstrap-of-" + own.Host + "-asked-by-" + own.ID}, c.refusal
+		},
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of refused handshakes
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	full.Identity.AdmissionToken = admission
+	c.site, c.base = full.For(role), server.URL
+	c.site.Identity.ConfigCA.Cert = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	return c
+}
+
+// host is the host's side, by a name, in a directory that outlives it.
+func (c *configured) host(t *testing.T, name, dir string) *server {
+	t.Helper()
+	s, err := newServer(c.site, name, filepath.Join(dir, "host-token"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.base = c.base
+	return s
+}
+
+func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
+	c, dir := serveSite(t, state.RoleWorker), t.TempDir()
+	s := c.host(t, "worker-1", dir)
+	if err := s.report(t.Context(), []byte(`{"host":"worker-1","role":"worker"}`)); err != nil {
+		t.Fatal(err)
+	}
+	want := "bootstrap-of-worker-1-asked-by-1"
+	for range 2 {
+		if got, err := s.bootstrapToken(t.Context()); err != nil || got != want {
+			t.Errorf("%q, %v", got, err)
+		}
+		s = c.host(t, "worker-1", dir) // after a power cut
+	}
+	if info, err := os.Stat(s.path); err != nil || info.Mode().Perm() != state.SecretFileMode {
+		t.Errorf("%v, %v", info, err)
+	}
+	if all, err := c.store.All(); err != nil || len(all) != 1 || all[0].Host != "worker-1" {
+		t.Errorf("%v, %v", all, err)
+	}
+	// The host was given its name since.
+	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got != "bootstrap-of-worker-2-asked-by-2" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := os.WriteFile(s.path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got != "bootstrap-of-worker-2-asked-by-3" {
+		t.Errorf("with a damaged file: %q, %v", got, err)
+	}
+}
+
+func TestAControlPlaneMintsItsOwnToken(t *testing.T) {
+	for _, role := range []state.Role{state.RoleMaster, state.RoleBootstrap} {
+		c := serveSite(t, role)
+		if err := c.host(t, "cp-2", t.TempDir()).report(t.Context(), []byte(`{"host":"cp-2","role":"`+string(role)+`"}`)); err != nil {
+			t.Errorf("%s: %v", role, err)
+		}
+		if want := string(jointoken.Host); len(c.asked) != 1 || c.asked[0] != want {
+			t.Errorf("%s: asked with %v", role, c.asked)
+		}
+	}
+}
+
+func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
+	c, dir := serveSite(t, state.RoleWorker), t.TempDir()
+	c.refusal = joining.Refusal("worker-1 is a node of this cluster already")
+	_, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context())
+	if err == nil || err.Error() != "worker-1 is a node of this cluster already" {
+		t.Errorf("by a node's name: %v", err)
+	}
+	c.refusal = errors.New("details")
+	if _, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context()); err == nil || err.Error() != "the control plane does not answer yet: ask again" {
+		t.Errorf("before the API is there: %v", err)
+	}
+	_, err = c.host(t, "cp-1", t.TempDir()).bootstrapToken(t.Context())
+	if err == nil || err.Error() != "be admitted as cp-1: cp-1 is the name of a control plane: give the worker another one" {
+		t.Errorf("by a control plane's name: %v", err)
+	}
+	// holdfast join-secret rotate
+	s := c.host(t, "worker-1", dir)
+	if _, err := s.token(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.key = []byte(strings.Repeat("n", jointoken.MinKeyBytes))
+	if _, err = s.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "holdfast create join-config") {
+		t.Errorf("with a token that ended: %v", err)
+	}
+	if _, err := os.Stat(s.path); err == nil || s.own.Token != "" {
+		t.Error("the token is kept")
+	}
+	c.site.Identity.AdmissionToken = ""
+	if _, err = s.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "holds nothing to join with: make its configuration anew") {
+		t.Errorf("without an admission: %v", err)
+	}
+}
+
+func TestSecretsGoToTheSitesOwnServerOnly(t *testing.T) {
+	c := serveSite(t, state.RoleWorker)
+	s := sitetest.New(t, sitetest.TwoDual)
+	s.Identity.AdmissionToken = "hush"
+	s = s.For(state.RoleWorker)
+	to, err := newServer(s, "worker-1", filepath.Join(t.TempDir(), "x"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to.base != "https://10.98.0.5:22623" {
+		t.Errorf("asks %s", to.base)
+	}
+	to.base = c.base
+	if _, err := to.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("a server of another authority: %v", err)
+	}
+	if len(c.asked) > 0 {
+		t.Errorf("it was told %v", c.asked)
+	}
+	old := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(old.Close)
+	to.base = old.URL
+	to.client = old.Client()
+	if _, err := to.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "of an older build") {
+		t.Errorf("a control plane of an older build: %v", err)
+	}
+	s.Identity.ConfigCA.Cert = "hush"
+	if _, err := newServer(s, "worker-1", "", time.Now); err == nil || strings.Contains(err.Error(), "hush") {
+		t.Errorf("an authority that is none: %v", err)
+	}
+}

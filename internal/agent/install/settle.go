@@ -1,0 +1,64 @@
+package install
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast/holdfast/internal/host"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// leftovers are what only an installation needs: how kubeadm was configured, how it
+// and kubelet reached the cluster before the host had its certificate, the host's
+// own token, and the objects of the cluster as they were applied, accounts of BMCs
+// among them.
+var leftovers = []string{kubeadmConfig, kubeadm.AccessPath, "/etc/kubernetes/bootstrap-kubelet.conf", ownTokenPath, renderhost.ManifestDir}
+
+// Settle takes from a host that is installed what only its installation needed,
+// secrets above all, and returns what it took. Builds before left it, so the agent
+// does it with each start.
+func Settle() ([]string, error) { return settle("/") }
+
+func settle(root string) ([]string, error) {
+	var took []string
+	var errs []error
+	for _, path := range leftovers {
+		place := filepath.Join(root, path)
+		if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.RemoveAll(place); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		took = append(took, path)
+	}
+	changed, err := settleSite(filepath.Join(root, site.Path))
+	if changed {
+		took = append(took, "secrets in "+site.Path)
+	}
+	return took, errors.Join(append(errs, err)...)
+}
+
+func settleSite(path string) (bool, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return false, err
+	}
+	s, err := site.Unmarshal(data)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", site.Path, err)
+	}
+	settled, err := s.Settled().Marshal()
+	if err != nil || bytes.Equal(settled, data) {
+		return false, err
+	}
+	return true, host.WriteFileAtomic(path, settled, state.SecretFileMode)
+}

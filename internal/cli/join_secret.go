@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/agent/admission"
+	"github.com/holdfast/holdfast/internal/configserver"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/installer"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func newJoinSecret(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "join-secret",
+		Short: "End the secrets with which hosts join",
+		Long: `A join secret is in master.ign, worker.ign and what 'holdfast create join-config'
+writes. It opens the configuration server for its role until its time is over; a
+key that the install directory and the control planes hold signs it.`,
+	}
+	cmd.AddCommand(newJoinSecretRotate(streams))
+	return cmd
+}
+
+// rotateKeyFlags are those of join-secret rotate.
+type rotateKeyFlags struct {
+	dir, kubeconfig, api, output string
+	dryRun                       bool
+	timeout                      time.Duration
+}
+
+func newJoinSecretRotate(streams Streams) *cobra.Command {
+	f := rotateKeyFlags{dir: ".", timeout: 30 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Make another key of join secrets: those that are out open nothing any more",
+		Long: `Makes another key of join secrets, in the running cluster and in the install
+directory. Every join secret that was made before opens nothing any more, whoever
+has it: pointers on boot servers and in images, and what hosts that are being
+installed just now were given for them. Such a host begins again with a new
+pointer. Nodes are not touched.
+
+Each control plane takes the key within seconds, by itself; one that is off takes it
+before it serves again. Those that can be reached from here are asked whether they
+refuse an old secret.
+
+Exit codes: 0 there is a new key, and no control plane was found that takes old
+secrets; 1 it failed, or one does; 2 wrong usage.`,
+		Example: `  holdfast join-secret rotate --dir store-17 --dry-run
+  holdfast join-secret rotate --dir store-17
+  holdfast create join-config --dir store-17       the next pointer`,
+		Args: cobra.NoArgs,
+	}
+	outputFlag(cmd, &f.output)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if f.timeout <= 0 {
+			return &UsageError{Err: fmt.Errorf("--timeout %s: must be positive", f.timeout)}
+		}
+		r := keyRotation{rotateKeyFlags: f, in: newInstaller(streams, f.dir), out: streams.Out, now: time.Now, open: f.cluster, ask: opens}
+		return r.run(cmd.Context())
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.dir, "dir", f.dir, "install directory")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached (default: auth/kubeconfig of the install directory)")
+	flags.StringVar(&f.api, "api", "", "URL of the API, if this machine reaches it elsewhere than the site does")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would end and change nothing")
+	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait until control planes refuse an old secret")
+	return cmd
+}
+
+// keyCluster is the cluster's part in a rotation.
+type keyCluster interface {
+	Nodes(ctx context.Context) ([]state.Node, error)
+	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
+}
+
+func (f rotateKeyFlags) cluster(s *site.Site) (keyCluster, error) {
+	server := f.api
+	if server == "" && f.kubeconfig == "" && len(s.Config.APIVIPs()) > 0 {
+		server = "https://" + s.APIEndpoint() // also where no name server knows the site
+	}
+	return kube.OpenAt(cmp.Or(f.kubeconfig, filepath.Join(f.dir, installer.Kubeconfig)), server)
+}
+
+// opens asks the configuration server at an address whether a token opens it.
+func opens(ctx context.Context, s *site.Site, address, token string) (bool, error) {
+	c := &configserver.Client{Addresses: []string{address}, ServerName: s.APIName(), CA: s.Identity.ConfigCA.Cert}
+	return c.Opens(ctx, state.RoleWorker, token)
+}
+
+// keyRotation is one run.
+type keyRotation struct {
+	rotateKeyFlags
+	in   *installer.Installer
+	out  io.Writer
+	now  func() time.Time
+	open func(*site.Site) (keyCluster, error)
+	ask  func(ctx context.Context, s *site.Site, address, token string) (bool, error)
+}
+
+// rotatedKey is what a run prints for a program.
+type rotatedKey struct {
+	Changed       bool           `json:"changed"`
+	ControlPlanes []controlPlane `json:"controlPlanes"`
+	// Void are the files of the directory whose secrets have ended, or would.
+	Void []string `json:"void"`
+}
+
+// controlPlane is what one says of the secrets before.
+type controlPlane struct {
+	Name string `json:"name"`
+	// Takes is whether it takes them, nothing where it was not reached.
+	Takes *bool `json:"takesOldSecrets,omitempty"`
+	// Why says why that is not known.
+	Why string `json:"unknown,omitempty"`
+}
+
+func (r *keyRotation) run(ctx context.Context) error {
+	s, err := r.in.Made()
+	if err != nil {
+		return createError(err)
+	}
+	cluster, err := r.open(s)
+	if err != nil {
+		return err
+	}
+	nodes, err := cluster.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	done := rotatedKey{Changed: !r.dryRun}
+	if done.Void, err = r.in.Pointers(); err != nil {
+		return err
+	}
+	if !r.dryRun {
+		s, err = r.in.ReplaceJoinKey(func(key []byte) error {
+			return cluster.PutSecret(ctx, admission.KeyNamespace, admission.KeySecret, map[string][]byte{admission.KeyField: key})
+		})
+		if err != nil {
+			return createError(err)
+		}
+	}
+	if done.ControlPlanes, err = r.controlPlanes(ctx, s, nodes); err != nil {
+		return err
+	}
+	return errors.Join(r.print(done), done.err())
+}
+
+// controlPlanes asks each control plane about a secret that the key of the site
+// signed: once for a dry run, else until it refuses it.
+func (r *keyRotation) controlPlanes(ctx context.Context, s *site.Site, nodes []state.Node) ([]controlPlane, error) {
+	old := *s
+	old.Identity.JoinUntil = r.now().Add(time.Hour)
+	token, err := old.JoinToken(state.RoleWorker, "")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithTimeout(ctx, r.timeout)
+	defer stop()
+	var out []controlPlane
+	for _, n := range nodes {
+		if n.ControlPlane() {
+			out = append(out, r.controlPlane(ctx, s, n, token))
+		}
+	}
+	return out, nil
+}
+
+// askEvery is the pause between two questions to a control plane.
+const askEvery = time.Second
+
+func (r *keyRotation) controlPlane(ctx context.Context, s *site.Site, n state.Node, token string) controlPlane {
+	out := controlPlane{Name: n.Name, Why: "it has no address"}
+	if len(n.Addresses) == 0 {
+		return out
+	}
+	for {
+		takes, err := r.ask(ctx, s, site.HostPort(n.Addresses[0].String(), site.ConfigServerPort), token)
+		if err != nil {
+			out.Takes, out.Why = nil, err.Error()
+			return out
+		}
+		out.Takes, out.Why = &takes, ""
+		if !takes || r.dryRun || host.Sleep(ctx, askEvery) != nil {
+			return out
+		}
+	}
+}
+
+// err says that a control plane takes old secrets after the change.
+func (d rotatedKey) err() error {
+	for _, c := range d.ControlPlanes {
+		if d.Changed && c.Takes != nil && *c.Takes {
+			return fmt.Errorf("%s still takes old secrets: is its agent of an older build, or does it not reach the API? (journalctl -u holdfast-agent)", c.Name)
+		}
+	}
+	return nil
+}
+
+func (r *keyRotation) print(d rotatedKey) error {
+	if r.output == "json" {
+		return printJSON(r.out, d)
+	}
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(r.out, format+"\n", args...) }
+	void := "opens nothing any more"
+	switch {
+	case d.Changed:
+		say("the key of join secrets is another one, in the cluster and in %s", r.dir)
+	default:
+		say("nothing was changed")
+		void = "would open nothing any more"
+	}
+	for _, c := range d.ControlPlanes {
+		switch {
+		case c.Takes == nil:
+			say("%s: was not asked: %s", c.Name, c.Why)
+		case *c.Takes:
+			say("%s: takes secrets of the key before", c.Name)
+		default:
+			say("%s: refuses secrets of the key before", c.Name)
+		}
+	}
+	for _, path := range d.Void {
+		say("%s: %s", path, void)
+	}
+	if d.Changed {
+		say("a new pointer: holdfast create join-config --dir %s", r.dir)
+	}
+	return nil
+}

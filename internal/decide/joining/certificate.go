@@ -1,0 +1,157 @@
+package joining
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Request is a request for a certificate, as the API has it. User, Groups and
+// Signer are the API server's word, the rest is whoever asks'.
+type Request struct {
+	Name   string
+	Signer string
+	User   string
+	Groups []string
+	Usages []string
+	PEM    []byte
+	// Decided is true if it was approved or denied.
+	Decided bool
+}
+
+// KubeletSigner signs the certificates by which kubelets are clients.
+const KubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+
+// What the API server calls who shows a bootstrap token, and a kubelet.
+const (
+	tokenUser   = "system:bootstrap:"
+	nodeUser    = "system:node:"
+	nodesGroup  = "system:nodes"
+	requestType = "CERTIFICATE REQUEST"
+)
+
+// Action is what is done about a request.
+type Action string
+
+// The actions. A request that is left alone is somebody else's: the controller
+// manager's, which renews the certificates of nodes, or a person's.
+const (
+	Leave   Action = "leave"
+	Approve Action = "approve"
+	Deny    Action = "deny"
+)
+
+// Verdict is what is done and why. The reason is one word for programs, the
+// message is for a person.
+type Verdict struct {
+	Action          Action
+	Reason, Message string
+}
+
+// TokenOf returns the id of the bootstrap token that a request was made with,
+// and whether the request is one to decide here.
+func TokenOf(r Request) (string, bool) {
+	id, byToken := strings.CutPrefix(r.User, tokenUser)
+	return id, byToken && !r.Decided && r.Signer == KubeletSigner && slices.Contains(r.Groups, Group)
+}
+
+// Judge decides about a request by the token that it was made with, nil if
+// there is none of that id any more.
+func Judge(s Site, r Request, t *Token, nodes []state.Node, now time.Time) Verdict {
+	if _, ours := TokenOf(r); !ours {
+		return Verdict{Action: Leave, Reason: "NotOurs", Message: "it was not asked for with a token that a control plane gave to a joining host"}
+	}
+	deny := func(reason, message string) Verdict { return Verdict{Deny, reason, message} }
+	if t == nil {
+		return deny("TokenGone", "its token has served, or the host asked for another one since")
+	}
+	if !now.Before(t.Expires) {
+		return deny("TokenExpired", "its token has expired: the host asks for another one")
+	}
+	name, err := nodeOf(r)
+	switch {
+	case err != nil:
+		return deny("NotAKubelets", "the token of "+t.Host+" asked for what is no kubelet's certificate: "+err.Error())
+	case name != t.Host:
+		return deny("AnotherName", "the token of "+t.Host+" asked for the certificate of "+strconv.Quote(cut(name)))
+	case t.UsedBy != "" && t.UsedBy != r.Name:
+		return deny("TokenUsed", "the token of "+t.Host+" had its certificate by request "+t.UsedBy)
+	case slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == name }) && !t.Rejoins:
+		return deny("NodeExists", name+" is a node of this cluster already")
+	}
+	if err := s.Name(t.Role, name, controlPlanes(nodes)); err != nil {
+		return deny("NotThatName", err.Error())
+	}
+	return Verdict{Approve, "OwnToken", "it asked with the token that a control plane gave to " + name + ", a " + string(t.Role)}
+}
+
+// cut bounds what is repeated of a stranger's words.
+func cut(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
+	}
+	return s
+}
+
+// usages are what the certificate of a kubelet may be for; kubelets whose key is
+// RSA ask for the last too.
+var usages = []string{"client auth", "digital signature", "key encipherment"}
+
+// nodeOf returns the name of the node whose kubelet would have the certificate.
+// The error says in what it is none, and quotes nothing.
+func nodeOf(r Request) (string, error) {
+	if !slices.Contains(r.Usages, usages[0]) || !slices.Contains(r.Usages, usages[1]) ||
+		slices.ContainsFunc(r.Usages, func(u string) bool { return !slices.Contains(usages, u) }) {
+		return "", errors.New("its usages are others")
+	}
+	block, rest := pem.Decode(r.PEM)
+	if block == nil || block.Type != requestType || len(rest) > 0 {
+		return "", errors.New("it is no request in PEM form")
+	}
+	req, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return "", errors.New("it cannot be parsed")
+	}
+	if req.CheckSignature() != nil {
+		return "", errors.New("it is not signed with its own key")
+	}
+	if len(req.Extensions)+len(req.DNSNames)+len(req.EmailAddresses)+len(req.IPAddresses)+len(req.URIs) > 0 {
+		return "", errors.New("it has other names, or extensions")
+	}
+	return subjectNode(req)
+}
+
+// The two attributes of a kubelet's subject.
+var (
+	commonName   = asn1.ObjectIdentifier{2, 5, 4, 3}
+	organization = asn1.ObjectIdentifier{2, 5, 4, 10}
+)
+
+// subjectNode takes a subject that is "O=system:nodes, CN=system:node:NAME" and
+// nothing beside it.
+func subjectNode(req *x509.CertificateRequest) (string, error) {
+	var name, group string
+	for _, a := range req.Subject.Names {
+		value, text := a.Value.(string)
+		switch {
+		case text && a.Type.Equal(commonName) && name == "":
+			name = value
+		case text && a.Type.Equal(organization) && group == "":
+			group = value
+		default:
+			return "", errors.New("its subject says more than a kubelet's")
+		}
+	}
+	node, ok := strings.CutPrefix(name, nodeUser)
+	if !ok || node == "" || group != nodesGroup {
+		return "", errors.New("its subject is no kubelet's")
+	}
+	return node, nil
+}

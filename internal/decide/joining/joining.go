@@ -1,0 +1,189 @@
+// Package joining decides who becomes a node: of which role a site takes further
+// hosts, under which names, which host is given a bootstrap token, and whose
+// request for a kubelet's certificate is approved.
+package joining
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// TokenLifetime is how long the bootstrap token of a host is good. A host asks
+// for it when nothing is left but to join, and may ask again.
+const TokenLifetime = time.Hour
+
+// Group is that of the bootstrap tokens. It is not kubeadm's: what kubeadm lets
+// that one do, to have any node's certificate approved above all, is bound again
+// with each of its upgrades.
+const Group = "system:bootstrappers:holdfast:joining"
+
+// Refusal says why a host is not taken, for the person who installs it. It holds
+// no secret.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
+
+// Site is what its configuration says of who may join.
+type Site struct {
+	// ControlPlanes is their number, for the life of the site.
+	ControlPlanes int
+	// Fenced are the names of the two control planes that switch each other off.
+	Fenced []string
+	// Named are all control planes that the configuration names.
+	Named []string
+}
+
+// Of returns what a configuration says.
+func Of(c *config.InstallConfig) Site {
+	s := Site{ControlPlanes: c.ControlPlaneReplicas()}
+	if f := c.ControlPlane.Fencing; f != nil {
+		for _, cred := range f.Credentials {
+			s.Fenced = append(s.Fenced, cred.HostName)
+		}
+	}
+	s.Named = slices.Clone(s.Fenced)
+	if p := c.Platform.BareMetal; p != nil {
+		for _, h := range p.Hosts {
+			if h.Role == string(state.RoleMaster) {
+				s.Named = append(s.Named, h.Name)
+			}
+		}
+	}
+	return s
+}
+
+// Role returns why the site takes no further host of a role, nil if it does. A
+// second control plane on a site of one would be a voter of etcd that nobody
+// fences, and the loss of either would stop the cluster.
+func (s Site) Role(role state.Role) error {
+	switch {
+	case role != state.RoleMaster && role != state.RoleWorker:
+		return refuse("role %q: must be worker or master", role)
+	case role == state.RoleMaster && s.ControlPlanes == 1:
+		return refuse("role master: this site has one control plane, for its life (controlPlane.replicas: 1); " +
+			"let the host join as a worker, or install a site with 2 or 3")
+	}
+	return nil
+}
+
+// hostName is what a node may be called, RFC 1123.
+var hostName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// Name returns why a host of a role may not go by a name, nil if it may. The
+// known are control planes that the configuration does not name: those that
+// joined, and those that are being installed.
+func (s Site) Name(role state.Role, host string, known []string) error {
+	if err := s.Role(role); err != nil {
+		return err
+	}
+	switch {
+	case !hostName.MatchString(host):
+		return refuse("the host's name must be of lower-case letters, digits, - and . (hostnamectl set-hostname)")
+	case role == state.RoleMaster && len(s.Fenced) > 0 && !slices.Contains(s.Fenced, host):
+		return refuse("controlPlane.fencing.credentials names %s, not %s: nobody could switch it off", strings.Join(s.Fenced, " and "), host)
+	case role == state.RoleWorker && (slices.Contains(s.Named, host) || slices.Contains(known, host)):
+		return refuse("%s is the name of a control plane: give the worker another one", host)
+	}
+	return nil
+}
+
+// Ask is a host that asks for a bootstrap token.
+type Ask struct {
+	Host string
+	Role state.Role
+	// By tells this installation of the host from another one under its name: the
+	// id of the host token that is shown.
+	By string
+}
+
+// Token is a bootstrap token, as its Secret says.
+type Token struct {
+	// ID is the part that is no secret.
+	ID   string
+	Host string
+	Role state.Role
+	By   string
+	// Rejoins is true if the host's Node was there when the token was made.
+	Rejoins bool
+	Expires time.Time
+	// UsedBy is the request that was approved, empty before.
+	UsedBy string
+}
+
+// Grant is a token to make.
+type Grant struct {
+	Token
+	// Replaces are older tokens of the host, which end.
+	Replaces []string
+}
+
+// Decide returns the token that a host is given, or a Refusal. A name that is a
+// node's is taken: nothing that a machine can say of itself proves that it is
+// the one that had it, but that it is the very installation which the Node
+// came from, and which was cut off before the Node was ever ready.
+func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (Grant, error) {
+	if err := s.Name(a.Role, a.Host, controlPlanes(nodes)); err != nil {
+		return Grant{}, err
+	}
+	g := Grant{Token: Token{Host: a.Host, Role: a.Role, By: a.By, Expires: now.Add(TokenLifetime)}}
+	same := false
+	for _, t := range tokens {
+		if t.Host != a.Host {
+			continue
+		}
+		g.Replaces = append(g.Replaces, t.ID)
+		same = same || t.By == a.By && a.By != ""
+	}
+	if i := slices.IndexFunc(nodes, func(n state.Node) bool { return n.Name == a.Host }); i >= 0 {
+		if !same || nodes[i].Ready {
+			return Grant{}, taken(nodes[i])
+		}
+		g.Rejoins = true
+	}
+	others := slices.DeleteFunc(controlPlanes(nodes), func(name string) bool { return name == a.Host })
+	if a.Role == state.RoleMaster && len(others) >= s.ControlPlanes {
+		return Grant{}, refuse("this site has %d control planes and all are nodes (%s): take the lost one out first (kubectl delete node)",
+			s.ControlPlanes, strings.Join(others, ", "))
+	}
+	return g, nil
+}
+
+// taken says what a person does about a name that is a node's.
+func taken(n state.Node) error {
+	switch {
+	case n.Ready:
+		return refuse("%s is a node of this cluster already, and ready: give this host another name", n.Name)
+	case n.ControlPlane():
+		return refuse("%s is a control plane of this cluster already: docs/runbook/install.md says what to do where this is that machine, installed anew", n.Name)
+	}
+	return refuse("%s is a node of this cluster already. If this is that machine, installed anew, take the old one out: kubectl delete node %[1]s", n.Name)
+}
+
+func controlPlanes(nodes []state.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		if n.ControlPlane() {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// Done returns the tokens that have served: their host is a node that is ready.
+func Done(tokens []Token, nodes []state.Node) []Token {
+	var out []Token
+	for _, t := range tokens {
+		if slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == t.Host && n.Ready }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}

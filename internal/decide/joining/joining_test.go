@@ -1,0 +1,174 @@
+package joining
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+var (
+	now = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	two = Site{ControlPlanes: 2, Fenced: []string{"cp-1", "cp-2"}, Named: []string{"cp-1", "cp-2"}}
+	// three names none of its control planes.
+	three = Site{ControlPlanes: 3}
+	one   = Site{ControlPlanes: 1}
+)
+
+func controlPlane(name string, ready bool) state.Node {
+	return state.Node{Name: name, Ready: ready, Labels: map[string]string{state.LabelControlPlane: ""}}
+}
+
+func node(name string, ready bool) state.Node { return state.Node{Name: name, Ready: ready} }
+
+// refusedWith fails unless the error is a Refusal with these words; none means no
+// error.
+func refusedWith(t *testing.T, err error, words string) {
+	t.Helper()
+	_, refusal := errors.AsType[Refusal](err)
+	switch {
+	case words == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case words != "" && (!refusal || !strings.Contains(err.Error(), words)):
+		t.Errorf("got %v, want a refusal with %q", err, words)
+	}
+}
+
+func TestWhatAConfigurationSaysOfWhoJoins(t *testing.T) {
+	if diff := cmp.Diff(two, Of(sitetest.New(t, sitetest.TwoDual).Config)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(one, Of(sitetest.New(t, sitetest.OneNone).Config)); diff != "" {
+		t.Error(diff)
+	}
+	c := *sitetest.New(t, sitetest.ThreeV6).Config
+	if diff := cmp.Diff(three, Of(&c)); diff != "" {
+		t.Error(diff)
+	}
+	p := *c.Platform.BareMetal
+	p.Hosts = []config.Host{{Name: "cp-1", Role: "master"}, {Name: "worker-1", Role: "worker"}, {Name: "any"}, {Name: "cp-2", Role: "master"}}
+	c.Platform.BareMetal = &p
+	if diff := cmp.Diff(Site{ControlPlanes: 3, Named: []string{"cp-1", "cp-2"}}, Of(&c)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhoMayGoByWhichName(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		site Site
+		role state.Role
+		host string
+		want string
+	}{
+		{"a worker", two, state.RoleWorker, "worker-1", ""},
+		{"a worker by its full name", two, state.RoleWorker, "worker-1.shop.example.test", ""},
+		{"a worker by a fenced host's name", two, state.RoleWorker, "cp-2", "cp-2 is the name of a control plane"},
+		{"a worker by the name of a control plane that is known", three, state.RoleWorker, "joined", "joined is the name of a control plane"},
+		{"a control plane by its name", two, state.RoleMaster, "cp-2", ""},
+		{"a control plane by a name that nobody fences", two, state.RoleMaster, "cp-3", "names cp-1 and cp-2, not cp-3"},
+		{"a control plane of three", three, state.RoleMaster, "cp-3", ""},
+		{"a known control plane itself", three, state.RoleMaster, "joined", ""},
+		{"a second control plane on a site of one", one, state.RoleMaster, "cp-2", "this site has one control plane, for its life"},
+		{"a worker on a site of one", one, state.RoleWorker, "worker-1", ""},
+		{"the first host, which joins nobody", two, state.RoleBootstrap, "cp-1", `role "bootstrap": must be worker or master`},
+		{"no role", two, "", "x", "must be worker or master"},
+		{"no name", two, state.RoleWorker, "", "must be of lower-case letters"},
+		{"capitals", two, state.RoleWorker, "Worker", "must be of lower-case letters"},
+		{"a path", two, state.RoleWorker, "../cp-1", "must be of lower-case letters"},
+		{"two lines", two, state.RoleWorker, "w\ncp-1", "must be of lower-case letters"},
+		{"endless", two, state.RoleWorker, strings.Repeat("a", 300), "must be of lower-case letters"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			refusedWith(t, c.site.Name(c.role, c.host, []string{"joined"}), c.want)
+		})
+	}
+}
+
+func TestWhichHostIsGivenAToken(t *testing.T) {
+	worker := Ask{Host: "worker-1", Role: state.RoleWorker, By: "ask-1"}
+	master := Ask{Host: "cp-2", Role: state.RoleMaster, By: "ask-2"}
+	old := Token{ID: "aaaaaa", Host: "worker-1", Role: state.RoleWorker, By: "ask-1", Expires: now.Add(time.Minute)}
+	others := old
+	others.ID, others.By = "bbbbbb", "ask-9"
+	foreign := Token{ID: "cccccc", Host: "worker-2", By: "ask-1"}
+	for _, c := range []struct {
+		name   string
+		site   Site
+		ask    Ask
+		nodes  []state.Node
+		tokens []Token
+		want   string // the refusal
+		grant  Grant
+	}{
+		{"a new worker", two, worker, []state.Node{controlPlane("cp-1", true)}, []Token{foreign}, "", Grant{}},
+		{"it asks again before it is a node", two, worker, nil, []Token{old}, "", Grant{Replaces: []string{"aaaaaa"}}},
+		{"another installation under its name, before either is a node", two, worker, nil, []Token{others}, "", Grant{Replaces: []string{"bbbbbb"}}},
+		{
+			"the power was cut after its kubelet had registered", two, worker,
+			[]state.Node{node("worker-1", false)},
+			[]Token{old},
+			"",
+			Grant{Replaces: []string{"aaaaaa"}, Token: Token{Rejoins: true}},
+		},
+		{
+			"the same, while another installation asked too", two, worker,
+			[]state.Node{node("worker-1", false)},
+			[]Token{old, others},
+			"",
+			Grant{Replaces: []string{"aaaaaa", "bbbbbb"}, Token: Token{Rejoins: true}},
+		},
+		{"a worker where all control planes are there", two, worker, []state.Node{controlPlane("cp-1", true), controlPlane("cp-2", true)}, nil, "", Grant{}},
+		{"the same, of another installation", two, worker, []state.Node{node("worker-1", false)}, []Token{others}, "kubectl delete node worker-1", Grant{}},
+		{"the same, and nobody knows of it", two, worker, []state.Node{node("worker-1", false)}, []Token{foreign}, "kubectl delete node worker-1", Grant{}},
+		{"a token without a sign of who asked", two, Ask{Host: "worker-1", Role: state.RoleWorker}, []state.Node{node("worker-1", false)}, []Token{{ID: "a", Host: "worker-1"}}, "kubectl delete node worker-1", Grant{}},
+		{"a worker that is installed anew", two, worker, []state.Node{node("worker-1", false)}, nil, "If this is that machine, installed anew", Grant{}},
+		{"a worker by the name of one that runs", two, worker, []state.Node{node("worker-1", true)}, []Token{old}, "worker-1 is a node of this cluster already, and ready: give this host another name", Grant{}},
+		{"a worker by the name of a control plane", two, Ask{Host: "cp-1", Role: state.RoleWorker, By: "x"}, nil, nil, "cp-1 is the name of a control plane", Grant{}},
+		{"a worker by the name of a control plane that nobody named", three, Ask{Host: "cp-9", Role: state.RoleWorker, By: "x"}, []state.Node{controlPlane("cp-9", false)}, nil, "cp-9 is the name of a control plane", Grant{}},
+		{"the second control plane", two, master, []state.Node{controlPlane("cp-1", true), node("worker-1", true)}, nil, "", Grant{}},
+		{"a control plane that is installed anew", two, master, []state.Node{controlPlane("cp-1", true), controlPlane("cp-2", false)}, nil, "cp-2 is a control plane of this cluster already: docs/runbook/install.md", Grant{}},
+		{
+			"a control plane whose join was cut off", two, master,
+			[]state.Node{controlPlane("cp-1", true), controlPlane("cp-2", false)},
+			[]Token{{ID: "dddddd", Host: "cp-2", Role: state.RoleMaster, By: "ask-2"}},
+			"",
+			Grant{Replaces: []string{"dddddd"}, Token: Token{Rejoins: true}},
+		},
+		{"a control plane by the name of a worker", three, Ask{Host: "worker-1", Role: state.RoleMaster, By: "x"}, []state.Node{node("worker-1", false)}, nil, "worker-1 is a node of this cluster already", Grant{}},
+		{
+			"a fourth control plane on a site of three", three,
+			Ask{Host: "cp-4", Role: state.RoleMaster, By: "x"},
+			[]state.Node{controlPlane("cp-1", true), controlPlane("cp-2", true), controlPlane("cp-3", false)},
+			nil,
+			"this site has 3 control planes and all are nodes (cp-1, cp-2, cp-3)",
+			Grant{},
+		},
+		{"a second control plane on a site of one", one, master, []state.Node{controlPlane("cp-1", true)}, nil, "this site has one control plane", Grant{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Decide(c.site, c.ask, c.nodes, c.tokens, now)
+			refusedWith(t, err, c.want)
+			if c.want == "" {
+				c.grant.Host, c.grant.Role, c.grant.By, c.grant.Expires = c.ask.Host, c.ask.Role, c.ask.By, now.Add(time.Hour)
+			}
+			if diff := cmp.Diff(c.grant, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestATokenHasServedWhenItsHostIsReady(t *testing.T) {
+	tokens := []Token{{ID: "a", Host: "worker-1"}, {ID: "b", Host: "worker-2"}, {ID: "c", Host: "worker-3"}}
+	got := Done(tokens, []state.Node{node("worker-1", true), node("worker-2", false), node("worker-4", true)})
+	if diff := cmp.Diff(tokens[:1], got); diff != "" {
+		t.Error(diff)
+	}
+}

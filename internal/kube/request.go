@@ -1,0 +1,86 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+
+	"github.com/holdfast/holdfast/internal/decide/joining"
+)
+
+// ofKubelets selects requests for certificates by which kubelets are clients.
+const ofKubelets = "spec.signerName=" + joining.KubeletSigner
+
+// Requests returns them all.
+func (c *Client) Requests(ctx context.Context) ([]joining.Request, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.set.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: ofKubelets})
+	if err != nil {
+		return nil, fmt.Errorf("list certificate requests: %w", err)
+	}
+	var out []joining.Request
+	for i := range list.Items {
+		out = append(out, requestOf(&list.Items[i]))
+	}
+	return out, nil
+}
+
+// FollowRequests calls changed with all requests for certificates by which
+// kubelets are clients, whenever one of them changed, and every 30 s. It returns
+// when the context ends. Calls do not overlap.
+func (c *Client) FollowRequests(ctx context.Context, changed func([]joining.Request)) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(c.set, resync, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = ofKubelets
+	}))
+	return inform(ctx, factory, factory.Certificates().V1().CertificateSigningRequests().Informer(), func(items []any) {
+		var out []joining.Request
+		for _, item := range items {
+			if r, ok := item.(*certificatesv1.CertificateSigningRequest); ok {
+				out = append(out, requestOf(r))
+			}
+		}
+		changed(out)
+	})
+}
+
+func requestOf(r *certificatesv1.CertificateSigningRequest) joining.Request {
+	out := joining.Request{
+		Name: r.Name, Signer: r.Spec.SignerName, User: r.Spec.Username, Groups: r.Spec.Groups, PEM: r.Spec.Request,
+		Decided: len(r.Status.Conditions) > 0 || len(r.Status.Certificate) > 0,
+	}
+	for _, u := range r.Spec.Usages {
+		out.Usages = append(out.Usages, string(u))
+	}
+	return out
+}
+
+// DecideRequest approves or denies a request, for a reason, and reports whether it
+// did: one that was decided since is left as it is.
+func (c *Client) DecideRequest(ctx context.Context, name string, v joining.Verdict) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	requests := c.set.CertificatesV1().CertificateSigningRequests()
+	r, err := requests.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("get certificate request %s: %w", name, err)
+	}
+	if requestOf(r).Decided {
+		return false, nil
+	}
+	kind := certificatesv1.CertificateDenied
+	if v.Action == joining.Approve {
+		kind = certificatesv1.CertificateApproved
+	}
+	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: kind, Status: corev1.ConditionTrue, Reason: v.Reason, Message: v.Message,
+	})
+	if _, err := requests.UpdateApproval(ctx, name, r, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
+		return false, fmt.Errorf("%s certificate request %s: %w", v.Action, name, err)
+	}
+	return true, nil
+}

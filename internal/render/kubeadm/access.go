@@ -1,0 +1,43 @@
+package kubeadm
+
+import (
+	"fmt"
+
+	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// AccessPath is where a host that joins keeps its access to the cluster while
+// kubeadm works.
+const AccessPath = "/etc/holdfast/join.kubeconfig"
+
+// KubeletCertificate is kubelet's own certificate with its key, once it has one.
+const KubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+
+// Access renders a kubeconfig by which kubeadm finds the cluster, with a
+// bootstrap token. Where the token is empty it is kubelet's certificate, which a
+// host has whose join was cut off late: it proves better than any token that the
+// Node of its name is its own. The authority is the site's, so that nothing has
+// to be asked of the cluster before it is trusted.
+func Access(s *site.Site, token string) ([]byte, error) {
+	const user = "joining"
+	account := clientcmd.AuthInfo{Token: token}
+	if token == "" {
+		account = clientcmd.AuthInfo{ClientCertificate: KubeletCertificate, ClientKey: KubeletCertificate}
+	}
+	name := s.Config.Metadata.Name
+	out, err := yaml.Marshal(clientcmd.Config{
+		APIVersion: "v1", Kind: "Config", CurrentContext: user,
+		Clusters: []clientcmd.NamedCluster{{Name: name, Cluster: clientcmd.Cluster{
+			Server: "https://" + s.APIEndpoint(), CertificateAuthorityData: []byte(s.Identity.KubernetesCA.Cert),
+		}}},
+		AuthInfos: []clientcmd.NamedAuthInfo{{Name: user, AuthInfo: account}},
+		Contexts:  []clientcmd.NamedContext{{Name: user, Context: clientcmd.Context{Cluster: name, AuthInfo: user}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("render access of a joining host: %w", err)
+	}
+	return out, nil
+}
