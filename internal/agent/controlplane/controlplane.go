@@ -59,6 +59,7 @@ func (r *Agent) Run(ctx context.Context) error {
 	group.Go(func() error { r.tellAccounts(ctx); return nil })
 	group.Go(func() error { r.tellAuthorities(ctx); return nil })
 	group.Go(func() error { r.keepObjects(ctx); return nil })
+	group.Go(func() error { r.keepEncryption(ctx); return nil })
 	return group.Wait()
 }
 

@@ -47,7 +47,10 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	join := &joiner{site: r.Site, cluster: openCluster, founded: install.ControlPlaneStands, now: r.Now, random: rand.Reader}
+	join := &joiner{
+		site: r.Site, cluster: openCluster, founded: install.ControlPlaneStands, now: r.Now, random: rand.Reader,
+		keys: func() []int { return present("/", r.Site.Identity) },
+	}
 	handler := configserver.New(configserver.Options{
 		Render: func(role state.Role, version string) ([]byte, error) {
 			ctx, cancel := context.WithTimeout(ctx, renderTime)

@@ -35,6 +35,8 @@ type joiner struct {
 	founded func() bool
 	now     func() time.Time
 	random  io.Reader
+	// keys are the numbers of the keys of secrets in etcd as this host has them now.
+	keys func() []int
 
 	mu     sync.Mutex
 	minted string
@@ -48,6 +50,9 @@ func (j *joiner) render(ctx context.Context, role state.Role, version string) ([
 		return nil, err
 	}
 	fresh := *j.site
+	if j.keys != nil {
+		fresh.Identity.EncryptionKeys = j.keys()
+	}
 	fresh.Identity.BootstrapToken = token
 	fresh.Identity.JoinUntil = j.now().Add(site.JoinLifetime).UTC().Truncate(time.Second)
 	return installer.RoleIgnition(&fresh, role, nil, version)
