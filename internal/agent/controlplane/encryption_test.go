@@ -53,7 +53,7 @@ func newKeyring(t *testing.T) *keyrings {
 	k := &keyrings{t: t}
 	k.keyring = &keyring{
 		root: t.TempDir(), secret: []byte("0123456789abcdef0123456789abcdef"), node: "cp-1", logf: t.Logf,
-		cluster: func() (wishAPI, error) { return k, nil }, own: func() (ownAPI, error) { return k, nil },
+		open: func() (keyAPI, error) { return k, nil },
 	}
 	k.put(1)
 	return k
@@ -121,13 +121,44 @@ func TestAHostTakesAWishInAndSaysSoOnceItsAPIServerHasIt(t *testing.T) {
 	}
 }
 
-// A file that was put back, from a copy of the host say, is brought to the wish.
+// A file that was put back, from a copy of the host say, is brought to the wish; so
+// is that of a host which joins with keys of before, and of one whose etcd was put
+// back from an old copy: the wish is in it.
 func TestAHostThatWasAwayCatchesUp(t *testing.T) {
 	k := newKeyring(t)
 	k.wish = "3"
 	k.look()
 	if numbers, _ := k.file(); !slices.Equal(numbers, []int{3}) {
 		t.Errorf("the file has %v", numbers)
+	}
+}
+
+func TestAFileThatSomebodyChangedOrTookAwayIsAsItWas(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"taken away": os.Remove,
+		"emptied":    func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"another's":  func(path string) error { return os.WriteFile(path, []byte("kind: EncryptionConfiguration\n"), 0o600) },
+		"readable":   func(path string) error { return os.Chmod(path, 0o644) },
+	} {
+		k := newKeyring(t)
+		_, digest := k.file()
+		k.wish = "1"
+		path := filepath.Join(k.root, apiserver.EncryptionPath)
+		if err := change(path); err != nil {
+			t.Fatal(err)
+		}
+		k.look()
+		info, err := os.Stat(path)
+		if _, now := k.file(); err != nil || now != digest || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	k := newKeyring(t) // nobody wished anything: what it was is not known
+	if err := os.Remove(filepath.Join(k.root, apiserver.EncryptionPath)); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.step(t.Context()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -160,10 +191,10 @@ func TestAHostThatJoinsGetsTheKeysOfNow(t *testing.T) {
 	id := sitetest.New(t, sitetest.TwoDual).Identity
 	k := newKeyring(t)
 	k.put(4, 3)
-	if got := present(k.root, id); !slices.Equal(got, []int{4, 3}) {
+	if got := presentKeys(k.root, id); !slices.Equal(got, []int{4, 3}) {
 		t.Errorf("%v", got)
 	}
-	if got := present(t.TempDir(), id); !slices.Equal(got, id.EncryptionKeys) {
+	if got := presentKeys(t.TempDir(), id); !slices.Equal(got, id.EncryptionKeys) {
 		t.Errorf("before there is a file: %v", got)
 	}
 	j := newJoiner(t, &cluster{now: sitetest.Created})

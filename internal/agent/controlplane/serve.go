@@ -49,7 +49,7 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 	}
 	join := &joiner{
 		site: r.Site, cluster: openCluster, founded: install.ControlPlaneStands, now: r.Now, random: rand.Reader,
-		keys: func() []int { return present("/", r.Site.Identity) },
+		keys: func() []int { return presentKeys("/", r.Site.Identity) },
 	}
 	handler := configserver.New(configserver.Options{
 		Render: func(role state.Role, version string) ([]byte, error) {
