@@ -164,12 +164,10 @@ const (
 	dns     = "kube-system:coredns"
 	hosts   = "Group system:nodes"
 	nobody  = "Group system:authenticated"
-<<<<<<< ours
 
 	administrators = "Group " + site.AdministratorsGroup
-=======
+
 	joiners = "Group " + joining.Group
->>>>>>> theirs
 )
 
 // allowed are the rights that accounts on workers may have, each as "GROUP

@@ -47,21 +47,6 @@ type API struct {
 // Kubeconfig is a file with an administrator's access.
 func (a *API) Kubeconfig() string { return a.kubeconfig }
 
-// Program is the path of one of the release's programs. The test is skipped where
-// it was not built yet.
-func Program(t *testing.T, name string) string {
-	t.Helper()
-	cache, err := release.CacheDir()
-	if err == nil {
-		var path string
-		if path, err = find(cache, name); err == nil {
-			return path
-		}
-	}
-	t.Skipf("NOT TESTED: %v", err)
-	return ""
-}
-
 // Setup is what a package's tests need besides what all tests have.
 type Setup struct {
 	// Controllers are run too.

@@ -207,11 +207,13 @@ const (
 	joinToken   = "correct-horse-battery-staple"
 	hostToken   = "kubelet-host-token-7e5f"
 	pcsdToken   = "pcsd-peer-token-91ac"
+	etcdRoot    = "root-of-the-keys-of-etcd-4b1d"
+	etcdKey     = "ZXRjZC1rZXktbnVtYmVyLW9uZS1wbGFudGVk"
 	pullAuth    = "cHVsbDpzZWNyZXQtb2YtcmVnaXN0cnk="
 	keyBody     = "MHcCAQEEIIrYSSNdvzY1kaqaUJ8mVXPUhA6m0dGoZ1plantedKeyMaterial0x7q"
 )
 
-var planted = []string{bmcPassword, joinToken, hostToken, pcsdToken, pullAuth, keyBody}
+var planted = []string{bmcPassword, joinToken, hostToken, pcsdToken, etcdRoot, etcdKey, pullAuth, keyBody}
 
 const privateKey = "-----BEGIN EC PRIVATE KEY-----\n" + keyBody + "\nQWJjZA==\n-----END EC PRIVATE KEY-----\n"
 
@@ -241,8 +243,10 @@ func plantedHost(_ context.Context, line ...string) ([]byte, error) {
 		return append(a, []byte("\n{}")...), nil
 	case text == "cat /etc/holdfast/site.json":
 		return json.Marshal(map[string]any{"Identity": map[string]any{
-			"admissionToken": joinToken, "kubernetesCA": map[string]string{"cert": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "key": privateKey},
+			"admissionToken": joinToken, "encryptionRoot": etcdRoot, "kubernetesCA": map[string]string{"cert": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "key": privateKey},
 		}, "Config": map[string]any{"pullSecret": `{"auths":{"r.example":{"auth":"` + pullAuth + `"}}}`}})
+	case strings.HasPrefix(text, "find /etc/holdfast -maxdepth 2") && strings.Contains(text, "encryption"):
+		return []byte("resources:\n- providers:\n  - secretbox:\n      keys:\n      - name: holdfast-1\n        secret: " + etcdKey + "\n"), nil
 	case strings.HasPrefix(text, "find /etc/kubernetes -maxdepth 1"):
 		return []byte("users:\n- name: x\n  user:\n    token: " + hostToken + "\n    client-key-data: " + base64.StdEncoding.EncodeToString([]byte(privateKey)) + "\n"), nil
 	case strings.HasPrefix(text, "find /etc/kubernetes/pki"):
@@ -338,7 +342,11 @@ func TestFilesOfSecretsAreNotAskedFor(t *testing.T) {
 		if strings.HasPrefix(line, "ls ") {
 			continue // names alone
 		}
-		for _, place := range []string{"/etc/holdfast/fencing", "/etc/holdfast/site.json", "/etc/kubernetes/pki", "/etc/kubernetes/admin.conf", "authkey", "/var/lib/pcsd", "/etc/holdfast/kubeadm.yaml", "join-key", "join.kubeconfig", "host-token", "*.conf /etc/kubernetes", "shadow", ".key", "[.]key"} {
+		for _, place := range []string{
+			"/etc/holdfast/fencing", "/etc/holdfast/site.json", "/etc/kubernetes/pki", "/etc/kubernetes/admin.conf", "authkey", "/var/lib/pcsd",
+			"/etc/holdfast/kubeadm.yaml", "join-key", "join.kubeconfig", "host-token", "*.conf /etc/kubernetes", "shadow", ".key", "[.]key",
+			"/etc/holdfast/apiserver", "/var/log/kubernetes", "audit",
+		} {
 			if strings.Contains(line, place) {
 				t.Errorf("%q reads %s", line, place)
 			}

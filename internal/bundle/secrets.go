@@ -18,6 +18,7 @@ import (
 var secretFiles = [][]string{
 	{"find", state.FencingDir, "-maxdepth", "1", "-type", "f", "-regex", `.+[.]json`, "-exec", "cat", "{}", "+"},
 	{"cat", sitePath},
+	{"find", "/etc/holdfast", "-maxdepth", "2", "-type", "f", "-regex", `.+/apiserver/encryption[.]yaml`, "-exec", "cat", "{}", "+"},
 	{"find", "/etc/kubernetes", "-maxdepth", "1", "-type", "f", "-regex", `.+[.]conf`, "-exec", "cat", "{}", "+"},
 	{"find", "/etc/kubernetes/pki", "/etc/kubernetes/static-pod-resources", "-type", "f", "-regex", `.+[.]key`, "-exec", "cat", "{}", "+"},
 	{"find", "/var/lib/pcsd", "-maxdepth", "1", "-type", "f", "-exec", "cat", "{}", "+"},
@@ -40,10 +41,10 @@ func Secrets(ctx context.Context, run Run) (known []string, problems []string) {
 }
 
 // secretKeys are the names of values that are secrets, in JSON and YAML.
-var secretKeys = regexp.MustCompile(`(?i)^(password|passwd|.*token|.*secret|key|joinkey|client-key-data|auth|identitytoken)$`)
+var secretKeys = regexp.MustCompile(`(?i)^(password|passwd|.*token|.*secret|key|joinkey|encryptionroot|client-key-data|auth|identitytoken)$`)
 
 // secretLine is such a value on a line of YAML.
-var secretLine = regexp.MustCompile(`(?m)^\s*(?:token|password|client-key-data):\s*"?([^\s"]+)`)
+var secretLine = regexp.MustCompile(`(?m)^\s*(?:token|password|client-key-data|secret):\s*"?([^\s"]+)`)
 
 // keyLine is a line of a private key.
 var keyLine = regexp.MustCompile(`(?m)^[A-Za-z0-9+/]{32,76}={0,2}$`)

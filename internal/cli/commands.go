@@ -18,6 +18,7 @@ func commands(streams Streams) []*cobra.Command {
 		newQuorum(streams),
 		newFencing(streams),
 		newVIP(streams),
+		newEncryption(streams),
 		newLab(streams),
 		newVersion(streams),
 	}

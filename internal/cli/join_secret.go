@@ -66,7 +66,7 @@ secrets; 1 it failed, or one does; 2 wrong usage.`,
 		if f.timeout <= 0 {
 			return &UsageError{Err: fmt.Errorf("--timeout %s: must be positive", f.timeout)}
 		}
-		r := keyRotation{rotateKeyFlags: f, in: newInstaller(streams, f.dir), out: streams.Out, now: time.Now, open: f.cluster, ask: opens}
+		r := joinKeyRotation{rotateKeyFlags: f, in: newInstaller(streams, f.dir), out: streams.Out, now: time.Now, open: f.cluster, ask: opens}
 		return r.run(cmd.Context())
 	}
 	flags := cmd.Flags()
@@ -78,13 +78,13 @@ secrets; 1 it failed, or one does; 2 wrong usage.`,
 	return cmd
 }
 
-// keyCluster is the cluster's part in a rotation.
-type keyCluster interface {
+// joinKeyCluster is the cluster's part in a rotation.
+type joinKeyCluster interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
 }
 
-func (f rotateKeyFlags) cluster(s *site.Site) (keyCluster, error) {
+func (f rotateKeyFlags) cluster(s *site.Site) (joinKeyCluster, error) {
 	server := f.api
 	if server == "" && f.kubeconfig == "" && len(s.Config.APIVIPs()) > 0 {
 		server = "https://" + s.APIEndpoint() // also where no name server knows the site
@@ -98,13 +98,13 @@ func opens(ctx context.Context, s *site.Site, address, token string) (bool, erro
 	return c.Opens(ctx, state.RoleWorker, token)
 }
 
-// keyRotation is one run.
-type keyRotation struct {
+// joinKeyRotation is one run.
+type joinKeyRotation struct {
 	rotateKeyFlags
 	in   *installer.Installer
 	out  io.Writer
 	now  func() time.Time
-	open func(*site.Site) (keyCluster, error)
+	open func(*site.Site) (joinKeyCluster, error)
 	ask  func(ctx context.Context, s *site.Site, address, token string) (bool, error)
 }
 
@@ -125,7 +125,7 @@ type controlPlane struct {
 	Why string `json:"unknown,omitempty"`
 }
 
-func (r *keyRotation) run(ctx context.Context) error {
+func (r *joinKeyRotation) run(ctx context.Context) error {
 	s, err := r.in.Made()
 	if err != nil {
 		return createError(err)
@@ -158,7 +158,7 @@ func (r *keyRotation) run(ctx context.Context) error {
 
 // controlPlanes asks each control plane about a secret that the key of the site
 // signed: once for a dry run, else until it refuses it.
-func (r *keyRotation) controlPlanes(ctx context.Context, s *site.Site, nodes []state.Node) ([]controlPlane, error) {
+func (r *joinKeyRotation) controlPlanes(ctx context.Context, s *site.Site, nodes []state.Node) ([]controlPlane, error) {
 	old := *s
 	old.Identity.JoinUntil = r.now().Add(time.Hour)
 	token, err := old.JoinToken(state.RoleWorker, "")
@@ -179,7 +179,7 @@ func (r *keyRotation) controlPlanes(ctx context.Context, s *site.Site, nodes []s
 // askEvery is the pause between two questions to a control plane.
 const askEvery = time.Second
 
-func (r *keyRotation) controlPlane(ctx context.Context, s *site.Site, n state.Node, token string) controlPlane {
+func (r *joinKeyRotation) controlPlane(ctx context.Context, s *site.Site, n state.Node, token string) controlPlane {
 	out := controlPlane{Name: n.Name, Why: "it has no address"}
 	if len(n.Addresses) == 0 {
 		return out
@@ -207,7 +207,7 @@ func (d rotatedKey) err() error {
 	return nil
 }
 
-func (r *keyRotation) print(d rotatedKey) error {
+func (r *joinKeyRotation) print(d rotatedKey) error {
 	if r.output == "json" {
 		return printJSON(r.out, d)
 	}

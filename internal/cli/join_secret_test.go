@@ -52,7 +52,7 @@ func (c *keyedCluster) ask(_ context.Context, _ *site.Site, address, token strin
 	return err == nil, nil
 }
 
-func newKeyRotation(t *testing.T) (*keyRotation, *keyedCluster, *bytes.Buffer) {
+func newKeyRotation(t *testing.T) (*joinKeyRotation, *keyedCluster, *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, installer.ConfigFile), []byte(sitetest.TwoDual), 0o600); err != nil {
@@ -72,15 +72,15 @@ func newKeyRotation(t *testing.T) (*keyRotation, *keyedCluster, *bytes.Buffer) {
 		host("cp-1", "10.98.0.11", state.LabelControlPlane), host("cp-2", "10.98.0.12", state.LabelControlPlane), host("worker-1", "10.98.0.21", state.LabelWorker),
 	}}
 	var out bytes.Buffer
-	return &keyRotation{
+	return &joinKeyRotation{
 		rotateKeyFlags: rotateKeyFlags{dir: dir, timeout: 10 * time.Millisecond},
 		in:             newInstaller(Streams{Out: &out, Err: &out}, dir), out: &out, now: time.Now,
-		open: func(*site.Site) (keyCluster, error) { return c, nil }, ask: c.ask,
+		open: func(*site.Site) (joinKeyCluster, error) { return c, nil }, ask: c.ask,
 	}, c, &out
 }
 
 // key is that of the directory.
-func (r *keyRotation) key(t *testing.T) []byte {
+func (r *joinKeyRotation) key(t *testing.T) []byte {
 	t.Helper()
 	s, err := r.in.Made()
 	if err != nil {
@@ -153,7 +153,7 @@ func TestARotationThatFailsChangesNothing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	c.err = nil
-	r.open = func(*site.Site) (keyCluster, error) { return &refusing{c}, nil }
+	r.open = func(*site.Site) (joinKeyCluster, error) { return &refusing{c}, nil }
 	if err := r.run(t.Context()); err == nil || !bytes.Equal(before, r.key(t)) {
 		t.Errorf("the cluster refuses the key: %v", err)
 	}

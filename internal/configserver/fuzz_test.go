@@ -26,7 +26,7 @@ func FuzzReport(f *testing.F) {
 			t.Errorf("%q: %d, %v", body, status, err)
 		case err != nil:
 			return
-		case p.Host != host || !hostName.MatchString(p.Host) || strings.ContainsAny(p.Host, "/\n\x00"):
+		case p.Host != host: // which has a token of its own, and so a name that joining allows
 			t.Errorf("%q is the report of %q", body, p.Host)
 		}
 		for _, s := range p.Steps {

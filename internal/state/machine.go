@@ -6,6 +6,10 @@ import "strings"
 // so that the peer can tell whether a BMC is that machine's.
 const AnnotationMachine = "holdfast.io/machine"
 
+// AnnotationEncryption is where a control plane's own agent says which keys of
+// secrets in etcd its API server has loaded.
+const AnnotationEncryption = "holdfast.io/encryption"
+
 // AnnotationAuthorities is where a control plane's own agent says which
 // authorities of etcd's certificates it has, as a digest.
 const AnnotationAuthorities = "holdfast.io/etcd-authorities"

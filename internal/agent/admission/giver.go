@@ -42,8 +42,11 @@ type Giver struct {
 	Open func() (TokenAPI, error)
 	// Prepare sees to it that a bootstrap token may do what joining takes.
 	Prepare func(context.Context) error
-	Now     func() time.Time
-	Random  io.Reader
+	// EncryptionKeys are the numbers of the keys of Secrets in etcd that this host
+	// has now; those of the site are of its installation.
+	EncryptionKeys func() []int
+	Now            func() time.Time
+	Random         io.Reader
 
 	// one is given at a time: which tokens a host has is read, and then changed.
 	one sync.Mutex
@@ -73,6 +76,7 @@ func (g *Giver) Render(ctx context.Context, shown jointoken.Claims, version stri
 	}
 	fresh := *g.Site
 	fresh.Identity.JoinKey = key
+	fresh.Identity.EncryptionKeys = g.EncryptionKeys()
 	shown.Purpose = jointoken.Admission
 	if fresh.Identity.AdmissionToken, err = jointoken.Mint(key, shown); err != nil {
 		return nil, err

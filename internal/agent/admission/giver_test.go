@@ -57,6 +57,7 @@ func newGiver(t *testing.T, c *cluster, config string) *Giver {
 			Own: s.Identity.JoinKey, Path: t.TempDir() + "/join-key", Stands: func() bool { return c.stands }, Now: now,
 			Ask: func(context.Context) ([]byte, error) { return c.key, c.err },
 		},
+		EncryptionKeys: func() []int { return s.Identity.EncryptionKeys },
 	}
 }
 
@@ -102,6 +103,19 @@ func pointer(t *testing.T, g *Giver, role state.Role, until time.Time) string {
 		t.Fatal(err)
 	}
 	return token
+}
+
+// Days after the installation a joining host gets the keys of now.
+func TestAHostThatJoinsGetsTheKeysOfNow(t *testing.T) {
+	g := newGiver(t, &cluster{}, sitetest.TwoDual)
+	g.EncryptionKeys = func() []int { return []int{4, 3} }
+	until := sitetest.Created.Add(time.Hour)
+	if got := served(t, g, pointer(t, g, state.RoleMaster, until)).Identity.EncryptionKeys; !slices.Equal(got, []int{4, 3}) {
+		t.Errorf("a control plane gets %v", got)
+	}
+	if id := served(t, g, pointer(t, g, state.RoleWorker, until)).Identity; id.EncryptionKeys != nil || id.EncryptionRoot != nil {
+		t.Error("a worker gets keys")
+	}
 }
 
 // review-security F4: a worker's first token, and then each time the one from the

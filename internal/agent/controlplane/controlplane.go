@@ -62,6 +62,7 @@ func (r *Agent) Run(ctx context.Context) error {
 	group.Go(func() error { r.keepOperatorKey(ctx); return nil })
 	group.Go(func() error { r.approve(ctx); return nil })
 	group.Go(func() error { r.watchJoining(ctx); return nil })
+	group.Go(func() error { r.keepEncryption(ctx); return nil })
 	return group.Wait()
 }
 

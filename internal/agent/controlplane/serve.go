@@ -85,6 +85,8 @@ func (r *Agent) giver() *admission.Giver {
 		},
 		Open:    func() (admission.TokenAPI, error) { return r.open() },
 		Prepare: r.prepareJoining,
+
+		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
 	}
 }
 

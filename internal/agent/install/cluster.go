@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
@@ -41,6 +42,9 @@ func (r *run) applyManifests(ctx context.Context) error {
 		return err
 	}
 	if err := r.apply(ctx, "manifests"); err != nil {
+		return err
+	}
+	if err := r.wishKeys(ctx); err != nil {
 		return err
 	}
 	return r.apply(ctx, "manifests/status", "--subresource=status")
@@ -122,9 +126,24 @@ func (r *run) mark(ctx context.Context, reached ...string) error {
 	for _, m := range reached {
 		data[m] = installation.Complete
 	}
+	return r.putConfigMap(ctx, installation.MarksNamespace, installation.MarksName, data)
+}
+
+// wishKeys says in the cluster which keys its secrets are written with, so that
+// every copy of etcd's data says by which keys it can be read.
+func (r *run) wishKeys(ctx context.Context) error {
+	if !r.Site.Identity.Encrypts() {
+		return nil
+	}
+	return r.putConfigMap(ctx, encryption.WishNamespace, encryption.WishName, map[string]string{
+		encryption.WishKeys: encryption.Keys(r.Site.Identity.EncryptionKeys).String(),
+	})
+}
+
+func (r *run) putConfigMap(ctx context.Context, namespace, name string, data map[string]string) error {
 	manifest, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": data,
-		"metadata": map[string]string{"name": installation.MarksName, "namespace": installation.MarksNamespace},
+		"metadata": map[string]string{"name": name, "namespace": namespace},
 	})
 	if err != nil {
 		return err

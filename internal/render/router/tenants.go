@@ -176,7 +176,7 @@ func newPolicy(name string) *admissionv1.ValidatingAdmissionPolicy {
 				NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 					{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{ingress.OperandNamespace}},
 				}},
-				ResourceRules: []admissionv1.NamedRuleWithOperations{rule("networking.k8s.io", "ingresses"), rule(GatewayGroup, routeKinds...)},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{rule("networking.k8s.io", "ingresses"), rule(ingress.GatewayGroup, routeKinds...)},
 			},
 			MatchConditions: []admissionv1.MatchCondition{{Name: "changed", Expression: "!(" + unchanged + ")"}},
 		},

@@ -1,0 +1,155 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/encryption"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/apiserver"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// encryptionEvery is between two looks at which keys are wanted. An API server
+// itself looks at its file once a minute.
+const encryptionEvery = 10 * time.Second
+
+// keyAPI is this host's own API server. It answers with keys too that no Secret can
+// be read with, as after the restore of an old copy of etcd, while it says that it
+// is not ready and the load balancer gives it nothing (seen with 1.36): so the wish
+// is asked of it and of no other.
+type keyAPI interface {
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	Annotate(ctx context.Context, node, name, value string) error
+	LoadedEncryption(ctx context.Context) (string, error)
+}
+
+// keyring keeps the file of keys of this host's API server as it is wished, and
+// says in its node which keys that server has.
+type keyring struct {
+	root   string // of the host's files
+	secret []byte // what the keys follow from
+	node   string
+	open   func() (keyAPI, error)
+	logf   func(format string, args ...any)
+	// told are the digest of the file that the node was told of, and how many looks
+	// ago.
+	told  string
+	looks int
+}
+
+// keepEncryption does that until the context ends, on a site that has keys.
+func (r *Agent) keepEncryption(ctx context.Context) {
+	if !r.Site.Identity.Encrypts() {
+		return
+	}
+	k := &keyring{
+		root: "/", secret: r.Site.Identity.EncryptionRoot, node: r.facts.NodeName, logf: r.logf,
+		open: func() (keyAPI, error) {
+			if _, err := os.Stat(adminKubeconfig); err != nil {
+				return nil, err
+			}
+			return kube.OpenAt(adminKubeconfig, "https://127.0.0.1:"+strconv.Itoa(site.APIPort))
+		},
+	}
+	trouble := r.trouble("keys of secrets in etcd")
+	for host.Sleep(ctx, encryptionEvery) == nil {
+		err := k.step(ctx)
+		if !errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
+			trouble.Hear(err)
+		}
+	}
+}
+
+// step brings the file to what is wished, and tells the node once the API server
+// has it.
+func (k *keyring) step(ctx context.Context) error {
+	api, err := k.open()
+	if err != nil {
+		return err
+	}
+	wish, err := wished(ctx, api)
+	if err != nil {
+		return err
+	}
+	have, err := k.present()
+	switch {
+	case err != nil && wish == nil:
+		return err
+	case wish == nil:
+		wish = have
+	case err == nil:
+		if err := encryption.Accept(have, wish); err != nil {
+			return err
+		}
+	}
+	file, err := apiserver.Encryption(k.secret, wish)
+	if err != nil {
+		return err
+	}
+	wrote, err := host.WriteFiles(k.root, []state.File{file})
+	if err != nil {
+		return err
+	}
+	if len(wrote) > 0 {
+		k.logf("the API server is to have keys %s of secrets in etcd, its file had %s", wish, have)
+	}
+	return k.tell(ctx, api, file.Data, wish)
+}
+
+// present are the numbers in the file; it may be gone, or be somebody's.
+func (k *keyring) present() (encryption.Keys, error) {
+	data, err := os.ReadFile(filepath.Join(k.root, apiserver.EncryptionPath))
+	if err != nil {
+		return nil, err
+	}
+	return apiserver.Numbers(data)
+}
+
+// wished is nil where nobody wished anything yet.
+func wished(ctx context.Context, api keyAPI) (encryption.Keys, error) {
+	data, err := api.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
+	if err != nil || data[encryption.WishKeys] == "" {
+		return nil, err
+	}
+	return encryption.Parse(data[encryption.WishKeys])
+}
+
+// tell says which keys the API server has, when these are others, and now and then:
+// the node may have been made anew.
+func (k *keyring) tell(ctx context.Context, api keyAPI, data []byte, have encryption.Keys) error {
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(data))
+	if k.looks++; k.told == digest && k.looks < tellAnew {
+		return nil
+	}
+	if k.told != digest {
+		loaded, err := api.LoadedEncryption(ctx)
+		if err != nil || loaded != digest {
+			return err // it has not looked at the file yet
+		}
+	}
+	if err := api.Annotate(ctx, k.node, state.AnnotationEncryption, have.String()); err != nil {
+		return err
+	}
+	k.told, k.looks = digest, 0
+	return nil
+}
+
+// presentKeys are the numbers of the keys that this host's API server has, for a
+// host that joins: the site's own are those of the first day.
+func presentKeys(root string, id site.Identity) []int {
+	have, err := (&keyring{root: root}).present()
+	if err != nil {
+		return id.EncryptionKeys
+	}
+	return have
+}

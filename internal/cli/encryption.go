@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/decide/encryption"
+	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+func newEncryption(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "encryption",
+		Short: "Look at the keys of secrets in etcd; replace them",
+		Long: `API servers write Secrets, and what a proxy is called with, encrypted into etcd: a
+copy of its data, a snapshot or a disk gives none away. The keys have numbers. Each
+follows from its number and from a root that lies on control planes alone
+(/etc/holdfast/site.json), so no key is ever sent anywhere, and none can be lost
+while a control plane lives.`,
+	}
+	cmd.AddCommand(newEncryptionStatus(streams), newEncryptionRotate(streams))
+	return cmd
+}
+
+// encryptionFlags are those of both commands.
+type encryptionFlags struct{ kubeconfig, output string }
+
+func (f *encryptionFlags) register(cmd *cobra.Command) {
+	outputFlag(cmd, &f.output)
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
+}
+
+func (f *encryptionFlags) path() string {
+	return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig)
+}
+
+// encryptionCluster is what is asked and told.
+type encryptionCluster interface {
+	Nodes(ctx context.Context) ([]state.Node, error)
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error
+}
+
+// lookAtKeys gathers what the cluster and its hosts say.
+func lookAtKeys(ctx context.Context, c encryptionCluster) (encryption.Seen, error) {
+	var s encryption.Seen
+	wish, err := c.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
+	if err != nil {
+		return s, err
+	}
+	if text := wish[encryption.WishKeys]; text != "" {
+		if s.Wish, err = encryption.Parse(text); err != nil {
+			return s, fmt.Errorf("ConfigMap %s/%s: %w", encryption.WishNamespace, encryption.WishName, err)
+		}
+	}
+	s.Rewritten, _ = strconv.Atoi(wish[encryption.WishRewritten]) // anything else is none
+	nodes, err := c.Nodes(ctx)
+	for _, n := range nodes {
+		// One that joins has an API server before it is labelled as a control plane.
+		if !n.ControlPlane() && n.Labels[noderole.Claim] != string(state.RoleMaster) {
+			continue
+		}
+		h := encryption.Host{Name: n.Name, Ready: n.Ready}
+		if loaded, err := encryption.Parse(n.Annotations[state.AnnotationEncryption]); err == nil {
+			h.Loaded = loaded
+		}
+		s.Hosts = append(s.Hosts, h)
+	}
+	return s, err
+}
+
+// keysReport is how it stands.
+type keysReport struct {
+	// Wanted are the numbers of the keys that every API server is to have, the one
+	// that it writes with first.
+	Wanted []int        `json:"wanted"`
+	Hosts  []keysOfHost `json:"hosts"`
+	// Next is what `holdfast encryption rotate` would do, and Why.
+	Next encryption.Kind `json:"next"`
+	Why  string          `json:"why"`
+	// Written is how many objects were written anew by this run.
+	Written int `json:"written,omitempty"`
+}
+
+type keysOfHost struct {
+	Name  string `json:"name"`
+	Ready bool   `json:"ready"`
+	Keys  []int  `json:"keys"`
+}
+
+func reportOf(s encryption.Seen, step encryption.Step) keysReport {
+	out := keysReport{Wanted: s.Agreed(), Hosts: []keysOfHost{}, Next: step.Kind, Why: step.Why}
+	for _, h := range s.Hosts {
+		out.Hosts = append(out.Hosts, keysOfHost{h.Name, h.Ready, h.Loaded})
+	}
+	return out
+}
+
+func (r keysReport) print(w io.Writer, output string) error {
+	if output == "json" {
+		return printJSON(w, r)
+	}
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintf(t, "wanted\t%s\n", orDash(encryption.Keys(r.Wanted).String()))
+	for _, h := range r.Hosts {
+		ready := "ready"
+		if !h.Ready {
+			ready = "not ready"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", h.Name, orDash(encryption.Keys(h.Keys).String()), ready)
+	}
+	_, _ = fmt.Fprintf(t, "state\t%s\n", r.Why)
+	return t.Flush()
+}
+
+func newEncryptionStatus(streams Streams) *cobra.Command {
+	var f encryptionFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show which keys are wanted and which each API server has",
+		Long: `Shows the numbers of the keys that every API server is to have, and of those that
+each of them says it has loaded: the first is what it writes with. Two numbers are a
+rotation under way.
+
+Exit codes: 0 all have one key, the same; 1 a rotation is under way, a host is
+behind or does not say; 2 wrong usage.`,
+		Example: `  holdfast encryption status
+  holdfast encryption status -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := kube.Open(f.path())
+			if err != nil {
+				return err
+			}
+			s, err := lookAtKeys(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			step := encryption.Next(s, false)
+			if err := reportOf(s, step).print(streams.Out, f.output); err != nil {
+				return err
+			}
+			if step.Kind != encryption.Done {
+				return fmt.Errorf("not settled: %s", step.Why)
+			}
+			return nil
+		},
+	}
+	f.register(cmd)
+	return cmd
+}

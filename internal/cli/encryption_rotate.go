@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/decide/encryption"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/apiserver"
+)
+
+// defaultRotation is six times what a rotation takes where all hosts are well.
+const defaultRotation = 30 * time.Minute
+
+// keysEvery is the pause between two looks; API servers look once a minute.
+const keysEvery = 2 * time.Second
+
+func newEncryptionRotate(streams Streams) *cobra.Command {
+	var f encryptionFlags
+	timeout := defaultRotation
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Replace the key of secrets in etcd, while the cluster runs",
+		Long: `Replaces the key in four steps, each of which begins when every API server says that
+it has done the one before: all read the new key; all write with it; everything that
+is stored is written anew, unchanged; the old key is dropped. That takes five minutes
+or so: an API server looks at its keys once a minute. No API server is restarted.
+
+It refuses while a control plane is away, is being installed, or does not say which
+keys it has: nothing may be written that a control plane cannot read. Do not install
+one while it runs. It may be interrupted at any time and goes on where it was when it
+is run again; until then the cluster works with both keys.
+
+What it is for: somebody may have seen a control plane's files, or a rule wants it.
+It is no help against who has the install directory or a control plane's
+/etc/holdfast/site.json: these hold what all keys follow from.
+
+Exit codes: 0 all is encrypted with a new key, and no API server has the old one;
+1 refused, or not complete in time; 2 wrong usage.`,
+		Example: `  holdfast encryption rotate
+  holdfast encryption rotate --timeout 1h -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if timeout <= 0 {
+				return &UsageError{Err: fmt.Errorf("--timeout %s: must be positive", timeout)}
+			}
+			c, err := kube.Open(f.path())
+			if err != nil {
+				return err
+			}
+			w, err := kube.OpenRewriter(f.path())
+			if err != nil {
+				return err
+			}
+			r := keyRotation{cluster: c, rewrite: w.Rewrite, out: streams.Err}
+			report, err := r.run(cmd.Context(), timeout)
+			if err != nil {
+				return err
+			}
+			return report.print(streams.Out, f.output)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long hosts may take")
+	return cmd
+}
+
+// keyRotation is one run.
+type keyRotation struct {
+	cluster encryptionCluster
+	rewrite func(ctx context.Context, kind string) (int, error)
+	out     io.Writer
+	said    string
+	written int
+}
+
+// run goes from step to step until every API server has one key. What is under way
+// already is finished, and nothing else begun.
+func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysReport, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not complete after %s; run it again to go on", timeout))
+	defer stop()
+	first, err := lookAtKeys(ctx, r.cluster)
+	if err != nil {
+		return keysReport{}, err
+	}
+	settled := encryption.Next(first, false)
+	if settled.Kind == encryption.Refuse {
+		return keysReport{}, fmt.Errorf("refused, nothing was changed: %s", settled.Why)
+	}
+	begin := settled.Kind == encryption.Done
+	for {
+		s, err := lookAtKeys(ctx, r.cluster)
+		why := ""
+		if err == nil {
+			step := encryption.Next(s, begin)
+			if step.Kind == encryption.Done {
+				report := reportOf(s, step)
+				report.Written = r.written
+				return report, nil
+			}
+			r.say(step.Why)
+			why = step.Why
+			if err = r.do(ctx, s, step); err == nil && step.Kind == encryption.Ask {
+				begin = false
+			}
+		}
+		if host.Sleep(ctx, keysEvery) != nil {
+			if err == nil && why != "" {
+				err = errors.New(why)
+			}
+			return keysReport{}, errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// do takes a step. What fails is tried again at the next look: an API that is away
+// for a moment ends no rotation.
+func (r *keyRotation) do(ctx context.Context, s encryption.Seen, step encryption.Step) error {
+	switch step.Kind {
+	case encryption.Ask:
+		return r.ask(ctx, step.Keys, s.Rewritten)
+	case encryption.Rewrite:
+		written := 0
+		for _, kind := range apiserver.Encrypted {
+			n, err := r.rewrite(ctx, kind)
+			if err != nil {
+				return err
+			}
+			written += n
+		}
+		r.written = written
+		r.say(fmt.Sprintf("%d objects were written anew", written))
+		return r.ask(ctx, step.Keys, step.Keys[0])
+	case encryption.Refuse, encryption.Wait, encryption.Done:
+	}
+	return nil
+}
+
+// ask writes the wish.
+func (r *keyRotation) ask(ctx context.Context, keys encryption.Keys, rewritten int) error {
+	return r.cluster.PutConfigMap(ctx, encryption.WishNamespace, encryption.WishName, nil, map[string]string{
+		encryption.WishKeys: keys.String(), encryption.WishRewritten: strconv.Itoa(rewritten),
+	})
+}
+
+// say says each thing once.
+func (r *keyRotation) say(words string) {
+	if words != r.said {
+		r.said = words
+		_, _ = fmt.Fprintln(r.out, words)
+	}
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/encryption"
+	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// keyCluster is a cluster whose hosts take a wish in after a while.
+type keyCluster struct {
+	wish  map[string]string
+	nodes []state.Node
+	// lag is how many looks a host takes for each wish.
+	lag    int
+	looks  int
+	puts   []string
+	wrote  []string
+	failed error // of the next write
+	told   func(c *keyCluster)
+}
+
+func (c *keyCluster) ConfigMap(context.Context, string, string) (map[string]string, error) {
+	return maps.Clone(c.wish), nil
+}
+
+func (c *keyCluster) PutConfigMap(_ context.Context, namespace, name string, _, data map[string]string) error {
+	if err := c.failed; err != nil {
+		c.failed = nil
+		return err
+	}
+	c.wish, c.looks = data, 0
+	c.puts = append(c.puts, namespace+"/"+name+" "+data["keys"]+" "+data["rewritten"])
+	return nil
+}
+
+func (c *keyCluster) Nodes(context.Context) ([]state.Node, error) {
+	if c.told != nil {
+		c.told(c)
+	}
+	if c.looks++; c.looks > c.lag && c.wish != nil {
+		for i := range c.nodes {
+			if c.nodes[i].Ready && c.nodes[i].Annotations != nil {
+				c.nodes[i].Annotations[state.AnnotationEncryption] = c.wish["keys"]
+			}
+		}
+	}
+	return slices.Clone(c.nodes), nil
+}
+
+func (c *keyCluster) rewrite(_ context.Context, kind string) (int, error) {
+	c.wrote = append(c.wrote, kind+" by "+c.wish["keys"])
+	return 7, nil
+}
+
+func encryptingNode(name, keys string) state.Node {
+	n := state.Node{Name: name, Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}}
+	if keys != "" {
+		n.Annotations = map[string]string{state.AnnotationEncryption: keys}
+	}
+	return n
+}
+
+func newKeyCluster() *keyCluster {
+	return &keyCluster{lag: 3, nodes: []state.Node{
+		encryptingNode("cp-1", "1"), encryptingNode("cp-2", "1"),
+		{Name: "worker-1", Ready: true, Labels: map[string]string{noderole.Claim: string(state.RoleWorker)}},
+	}}
+}
+
+func (c *keyCluster) rotate(t *testing.T, timeout time.Duration) (keysReport, string, error) {
+	t.Helper()
+	var said bytes.Buffer
+	r := keyRotation{cluster: c, rewrite: c.rewrite, out: &said}
+	report, err := r.run(t.Context(), timeout)
+	return report, said.String(), err
+}
+
+var wholeRotation = []string{
+	"kube-system/holdfast-encryption 1,2 0", "kube-system/holdfast-encryption 2,1 0",
+	"kube-system/holdfast-encryption 2,1 2", "kube-system/holdfast-encryption 2 2",
+}
+
+func TestAKeyIsReplacedInFourSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeyCluster()
+		report, said, err := c.rotate(t, time.Hour)
+		if err != nil || !slices.Equal(report.Wanted, []int{2}) || report.Next != encryption.Done || report.Written != 14 {
+			t.Fatalf("%+v %v", report, err)
+		}
+		if !slices.Equal(c.puts, wholeRotation) {
+			t.Errorf("wished were %q", c.puts)
+		}
+		if want := []string{"secrets by 2,1", "proxies.config.openshift.io by 2,1"}; !slices.Equal(c.wrote, want) {
+			t.Errorf("written were %q", c.wrote)
+		}
+		for _, words := range []string{"read key 2", "write with key 2", "14 objects", "key 1 is dropped"} {
+			if strings.Count(said, words) != 1 {
+				t.Errorf("it says %q %d times:\n%s", words, strings.Count(said, words), said)
+			}
+		}
+	})
+}
+
+// Wherever it is interrupted, the next run goes on with what is under way and
+// begins nothing else.
+func TestAnInterruptedRotationGoesOn(t *testing.T) {
+	for seconds := 1; seconds < 40; seconds++ {
+		synctest.Test(t, func(t *testing.T) {
+			c := newKeyCluster()
+			_, _, err := c.rotate(t, time.Duration(seconds)*time.Second)
+			if err == nil {
+				return // it was complete
+			}
+			if !strings.Contains(err.Error(), "run it again") {
+				t.Errorf("%d s: %v", seconds, err)
+			}
+			if c.wish["keys"] == "2" {
+				return // hosts end it by themselves; the next test is about that
+			}
+			report, _, err := c.rotate(t, time.Hour)
+			if err != nil || !slices.Equal(report.Wanted, []int{2}) {
+				t.Errorf("%d s: %+v %v", seconds, report, err)
+			}
+			if got := slices.Compact(slices.Clone(c.puts)); !slices.Equal(got, wholeRotation) {
+				t.Errorf("%d s: wished were %q", seconds, c.puts)
+			}
+		})
+	}
+}
+
+func TestTheLastStepThatIsUnderWayIsFinishedAndNoRotationBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeyCluster()
+		c.nodes[0], c.nodes[1] = encryptingNode("cp-1", "2"), encryptingNode("cp-2", "2,1")
+		c.wish = map[string]string{"keys": "2", "rewritten": "2"}
+		report, _, err := c.rotate(t, time.Hour)
+		if err != nil || !slices.Equal(report.Wanted, []int{2}) || len(c.puts) > 0 {
+			t.Errorf("%+v %v, wished were %q", report, err, c.puts)
+		}
+	})
+}
+
+func TestARotationIsRefusedWhereAControlPlaneCouldBeLeftBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*keyCluster)
+		why    string
+	}{
+		"one is away":            {func(c *keyCluster) { c.nodes[1].Ready = false }, "cp-2 not ready"},
+		"one does not say":       {func(c *keyCluster) { c.nodes[1].Annotations = nil }, "cp-2 does not say"},
+		"one is being installed": {func(c *keyCluster) { c.nodes[2].Labels[noderole.Claim] = string(state.RoleMaster) }, "worker-1 does not say"},
+		"they differ":            {func(c *keyCluster) { c.nodes[1] = encryptingNode("cp-2", "3") }, "cp-2 key 3"},
+	} {
+		cluster := newKeyCluster()
+		c.change(cluster)
+		_, _, err := cluster.rotate(t, time.Hour)
+		if err == nil || !strings.Contains(err.Error(), c.why) || len(cluster.puts) > 0 {
+			t.Errorf("%s: %v, wished were %q", name, err, cluster.puts)
+		}
+	}
+}
+
+// A host that goes away in the middle is waited for; nothing changes meanwhile.
+func TestAHostThatGoesAwayInTheMiddleHoldsTheRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, looks, during := newKeyCluster(), 0, 0
+		c.told = func(c *keyCluster) {
+			if len(c.puts) == 0 {
+				return
+			}
+			looks++
+			c.nodes[1].Ready = looks > 100
+			if !c.nodes[1].Ready {
+				during = len(c.puts)
+			}
+		}
+		report, said, err := c.rotate(t, time.Hour)
+		if err != nil || !slices.Equal(report.Wanted, []int{2}) || during != 1 {
+			t.Errorf("%+v %v, %d wishes while it was away\n%s", report, err, during, said)
+		}
+	})
+}
+
+func TestAnAPIThatIsAwayForAMomentEndsNoRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeyCluster()
+		c.failed = errors.New("no answer")
+		if _, _, err := c.rotate(t, time.Hour); err != nil || !slices.Equal(c.puts, wholeRotation) {
+			t.Errorf("%v %q", err, c.puts)
+		}
+	})
+}
+
+func TestTheStateOfKeysIsShown(t *testing.T) {
+	s, err := lookAtKeys(t.Context(), newKeyCluster())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := reportOf(s, encryption.Next(s, false)).print(&out, "text"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "wanted  1\ncp-1    1  ready\ncp-2    1  ready\nstate   all have key 1 and no other\n"; out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
