@@ -115,6 +115,8 @@ type NetworkView struct {
 	// Claims are what was last heard about this cluster's VIPs that should not
 	// be: who else holds one, or uses its virtual router id.
 	Claims []VIPClaim `json:"claims,omitempty"`
+	// SiteFirewalls are the firewalls of the site that work on this host.
+	SiteFirewalls Fact[[]SiteFirewall] `json:"siteFirewalls"`
 	// Upstreams are the site's name servers, in order, without this host.
 	Upstreams []netip.AddrPort `json:"upstreams,omitempty"`
 }
