@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/jointoken"
@@ -33,6 +34,10 @@ type Site struct {
 	// Config keeps every rule of package config.
 	Config   *config.InstallConfig
 	Identity Identity
+	// BMCs are the hosts of the site's management controllers, names or
+	// addresses: a host keeps pods from them. Empty in the installer's own copy,
+	// whose configuration has them; see BMCHosts.
+	BMCs []string
 }
 
 // Topology returns what the site's numbers of hosts mean.
@@ -97,7 +102,7 @@ func (s *Site) RendezvousIP() (netip.Addr, bool) {
 // plane everything, a worker no private key, no account of any BMC, and of
 // the pull secret only what opens the release's registry.
 func (s *Site) For(role state.Role) (*Site, error) {
-	out := &Site{Role: role, Config: s.Config, Identity: s.Identity}
+	out := &Site{Role: role, Config: s.Config, Identity: s.Identity, BMCs: s.BMCHosts()}
 	if !role.ControlPlane() {
 		out.Config = withoutSecrets(s.Config)
 		out.Identity = s.Identity.public()
@@ -113,6 +118,29 @@ func (s *Site) JoinToken(role state.Role) (string, error) {
 	return jointoken.Mint(s.Identity.JoinKey, jointoken.Claims{
 		Role: role, Expires: s.Identity.JoinExpiry(), Nonce: s.Identity.ClusterID,
 	})
+}
+
+// BMCHosts are the hosts of the site's management controllers, each once, in
+// order. No account of them is in it.
+func (s *Site) BMCHosts() []string {
+	out := slices.Clone(s.BMCs)
+	add := func(address string) {
+		if a, err := config.ParseBMCAddress(address); err == nil {
+			out = append(out, a.Host)
+		}
+	}
+	if f := s.Config.ControlPlane.Fencing; f != nil {
+		for _, c := range f.Credentials {
+			add(c.Address)
+		}
+	}
+	if p := s.Config.Platform.BareMetal; p != nil {
+		for _, h := range p.Hosts {
+			add(h.BMC.Address)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func withoutSecrets(c *config.InstallConfig) *config.InstallConfig {
@@ -133,6 +161,7 @@ type wire struct {
 	Role     state.Role `json:"role,omitempty"`
 	Config   string     `json:"config"`
 	Identity Identity   `json:"identity"`
+	BMCs     []string   `json:"bmcs,omitempty"`
 }
 
 // Marshal returns the site as JSON. It holds secrets: mode 0600.
@@ -141,7 +170,7 @@ func (s *Site) Marshal() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
-	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity}, "", "  ")
+	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
@@ -160,7 +189,7 @@ func Unmarshal(data []byte) (*Site, error) {
 	if err != nil {
 		return nil, errDamaged
 	}
-	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity}, nil
+	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs}, nil
 }
 
 // errDamaged stands for decoders' errors, which quote what they read.
@@ -178,6 +207,20 @@ func (s *Site) MachineNetworks() ([]netip.Prefix, error) {
 	}
 	return out, nil
 }
+
+// PodNetworks returns the networks of pods, in the site's order.
+func (s *Site) PodNetworks() []netip.Prefix {
+	var out []netip.Prefix
+	for _, entry := range s.Config.Networking.ClusterNetwork {
+		if prefix, err := netip.ParsePrefix(entry.CIDR); err == nil {
+			out = append(out, prefix.Masked())
+		}
+	}
+	return out
+}
+
+// Flannel reports whether the pod network is the one that Holdfast brings.
+func (s *Site) Flannel() bool { return s.Config.Networking.NetworkType != config.NetworkTypeNone }
 
 // VIPs returns all virtual IPs of the site.
 func (s *Site) VIPs() []netip.Addr {
