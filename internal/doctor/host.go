@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/ports"
+	filter "github.com/holdfast/holdfast/internal/firewall"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/redfish"
@@ -24,6 +27,11 @@ import (
 type Site struct {
 	Settings state.NetworkSettings
 	Workers  int
+	// ControlPlane is true on a control plane. Pods are the networks of pods,
+	// Flannel is whether ours joins them.
+	ControlPlane bool
+	Pods         []netip.Prefix
+	Flannel      bool
 }
 
 // Eyes look at one host.
@@ -45,6 +53,10 @@ type Eyes struct {
 	Get     func(ctx context.Context, url string) ([]byte, error)
 	Kernel  func() (synchronised bool, err error)
 	BMC     func(context.Context, config.BMCAddress) (redfish.Shown, error)
+	// Table is whether the host has our table of ports, Firewalls are those of the
+	// site.
+	Table     func() (bool, error)
+	Firewalls func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error)
 }
 
 // This is the host that the process runs on.
@@ -56,6 +68,7 @@ func This(site state.Fact[Site], disk bool) Eyes {
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
 		Resolve: net.DefaultResolver.LookupHost,
 		Get:     get, Kernel: kernelClock, BMC: shownBy,
+		Table: filter.Table{}.There, Firewalls: filter.ThisSite().Look,
 	}
 }
 
@@ -96,6 +109,9 @@ func (e Eyes) Host(ctx context.Context) decide.Host {
 	l.h.Names = fact(&l, "names", func() ([]decide.Name, error) { return l.names(ctx) })
 	l.h.Certificates = fact(&l, "certificates", l.certificates)
 	l.h.Etcd = fact(&l, "metrics of etcd", func() (decide.Etcd, error) { return l.etcd(ctx) })
+	if e.Site.Known {
+		l.h.Firewall = fact(&l, "firewalls", func() (decide.Firewall, error) { return l.firewall(ctx) })
+	}
 	if e.Site.Known && e.Site.Value.Settings.Fencing {
 		l.twoNodes(ctx)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/redfish"
@@ -61,6 +62,7 @@ type fakeHost struct {
 	pages map[string]string
 	net   netwatch.Snapshot
 	clock func() (bool, error)
+	table bool
 }
 
 func newFakeHost(t *testing.T) *fakeHost {
@@ -70,7 +72,7 @@ func newFakeHost(t *testing.T) *fakeHost {
 		names: map[string][]string{
 			"api.one.site": {"10.98.0.5"}, "api-int.one.site": {"10.98.0.5"}, "holdfast-doctor.apps.one.site": {"10.98.0.6"},
 		},
-		clock: func() (bool, error) { return true, nil },
+		clock: func() (bool, error) { return true, nil }, table: true,
 	}
 	cib, err := os.ReadFile("../decide/twonode/testdata/foreign.xml")
 	if err != nil {
@@ -178,6 +180,10 @@ func (f *fakeHost) eyes() Eyes {
 			APIVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.5")}, IngressVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.6")},
 		}}),
 		DataDir: "/var/lib/etcd", Run: f.run, Kernel: f.clock,
+		Table: func() (bool, error) { return f.table, nil },
+		Firewalls: func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error) {
+			return []state.SiteFirewall{{Name: "ufw", Cluster: []string{"5405/udp"}}}, nil
+		},
 		Network: func() (netwatch.Snapshot, error) { return f.net, nil },
 		Resolve: func(_ context.Context, name string) ([]string, error) {
 			if list, ok := f.names[name]; ok {
@@ -225,6 +231,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 			{Path: "/etc/kubernetes/pki/etcd/peer.crt", Ends: now.Add(50 * time.Hour)},
 			{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(60 * time.Hour)},
 		}),
+		Firewall: state.Known(decide.Firewall{Ours: true, Site: []state.SiteFirewall{{Name: "ufw", Cluster: []string{"5405/udp"}}}}),
 		Names: state.Known([]decide.Name{
 			{Name: "api.one.site", Addresses: []string{"10.98.0.5"}, Want: []string{"10.98.0.5"}},
 			{Name: "api-int.one.site", Addresses: []string{"10.98.0.5"}, Want: []string{"10.98.0.5"}},

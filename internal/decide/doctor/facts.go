@@ -68,6 +68,17 @@ type Host struct {
 	Disk         state.Fact[Disk]          `json:"disk"`
 	Certificates state.Fact[[]Certificate] `json:"certificates"`
 	Names        state.Fact[[]Name]        `json:"names"`
+	Firewall     state.Fact[Firewall]      `json:"firewall"`
+}
+
+// Firewall is what keeps packets from a host.
+type Firewall struct {
+	// Ours is true where the host has the table of ours, Off where a person wants
+	// none.
+	Ours bool `json:"ours"`
+	Off  bool `json:"off,omitempty"`
+	// Site are the firewalls of the site that work on the host.
+	Site []state.SiteFirewall `json:"site,omitempty"`
 }
 
 // Clock is what keeps a host's clock right.

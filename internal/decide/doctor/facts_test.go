@@ -35,7 +35,8 @@ func wellHost(name, peer, number string, delay time.Duration) Host {
 			{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(3000 * day), Authority: true},
 			{Path: "/etc/kubernetes/pki/apiserver.crt", Ends: now.Add(300 * day)},
 		}),
-		Names: state.Known([]Name{{Name: "api.one.site", Addresses: []string{"10.0.0.5"}, Want: []string{"10.0.0.5"}}}),
+		Names:    state.Known([]Name{{Name: "api.one.site", Addresses: []string{"10.0.0.5"}, Want: []string{"10.0.0.5"}}}),
+		Firewall: state.Known(Firewall{Ours: true}),
 	}
 }
 
