@@ -127,6 +127,7 @@ func (l *look) twoNodes(ctx context.Context) {
 	switches := l.switches(ctx)
 	l.h.Watchdogs = fact(l, "watchdogs", l.watchdogs)
 	l.h.Rings = fact(l, "ring", func() ([]decide.Ring, error) { return l.rings(ctx, switches) })
+	l.h.RingLacks = fact(l, "encryption of the ring", l.ringLacks)
 	l.h.BMCs = fact(l, "fence devices", func() ([]decide.BMC, error) { return l.bmcs(ctx, switches) })
 	l.h.Devices = fact(l, "Pacemaker's configuration", func() ([]decide.Device, error) { return l.devices(ctx) })
 }

@@ -220,6 +220,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 			{Address: "10.98.0.11", Interface: "br0", Subnet: "10.98.0.0/24", MTU: 9000, Bond: 2, Switches: []string{"00:22", "sw-a"}},
 			{Address: "10.97.0.11"},
 		}),
+		RingLacks: state.Known("crypto_cipher"),
 		BMCs: state.Known([]decide.BMC{{
 			Target: "cp-2", Address: "10.99.0.2", Delay: 20 * time.Second, Verified: true, Interface: "bmc0", Switches: []string{"sw-a"},
 			Shows:  state.Known(decide.Shown{Ends: now.Add(time.Hour), Offset: state.Known(decide.Offset{Low: 59 * time.Second, High: 61 * time.Second})}),

@@ -283,6 +283,7 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		{"a Node was deleted", "nodes", func(f *Facts) { f.Cluster.Nodes.Value = f.Cluster.Nodes.Value[:1] }, Critical, "1 of 2 control planes have a Node"},
 		{"a role label was taken off", "nodes", func(f *Facts) { delete(f.Cluster.Nodes.Value[1].Labels, state.LabelMaster) }, Warning, "its Node lacks node-role.kubernetes.io/master"},
 		{"swap", "swap", func(f *Facts) { f.Hosts[0].Swap.Value = 2 << 30 }, Warning, "2048 MiB"},
+		{"packets that anybody forges", "ring-crypto", func(f *Facts) { f.Hosts[1].RingLacks.Value = "crypto_hash" }, Critical, "corosync.conf sets no crypto_hash"},
 		{"firewalld as RHEL has it", "firewall", func(f *Facts) {
 			f.Hosts[1].Firewall.Value.Site = []state.SiteFirewall{{Name: "firewalld", Cluster: []string{"protocol vrrp", "2379-2380/tcp"}, Pods: []string{"10.128.0.0/14"}}}
 		}, Critical, "firewalld refuses what hosts need of each other: protocol vrrp, 2379-2380/tcp"},

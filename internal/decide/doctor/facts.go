@@ -59,9 +59,12 @@ type Host struct {
 	// Swap is in bytes.
 	Swap state.Fact[uint64] `json:"swap"`
 	// Rebooters and Watchdogs are what may start the host anew by itself.
-	Rebooters    state.Fact[[]string]      `json:"rebooters"`
-	Watchdogs    state.Fact[[]string]      `json:"watchdogs"`
-	Rings        state.Fact[[]Ring]        `json:"rings"`
+	Rebooters state.Fact[[]string] `json:"rebooters"`
+	Watchdogs state.Fact[[]string] `json:"watchdogs"`
+	Rings     state.Fact[[]Ring]   `json:"rings"`
+	// RingLacks is what Corosync's packets lack to be encrypted and signed, empty
+	// where they are.
+	RingLacks    state.Fact[string]        `json:"ringLacks"`
 	BMCs         state.Fact[[]BMC]         `json:"bmcs"`
 	Devices      state.Fact[[]Device]      `json:"devices"`
 	Etcd         state.Fact[Etcd]          `json:"etcd"`

@@ -29,8 +29,9 @@ func wellHost(name, peer, number string, delay time.Duration) Host {
 			Shows:  state.Known(Shown{Ends: now.Add(700 * day), Offset: state.Known(Offset{Low: -time.Second, High: time.Second})}),
 			Proven: now.Add(-20 * day), Slowest: 2 * time.Second,
 		}}),
-		Devices: state.Known([]Device{{ID: peer + "_redfish", Agent: "fence_holdfast", Ours: true}}),
-		Etcd:    state.Known(Etcd{Size: 100 << 20, InUse: 80 << 20, Quota: 2 << 30, FsyncP99: 3 * time.Millisecond, Writes: 100000}),
+		RingLacks: state.Known(""),
+		Devices:   state.Known([]Device{{ID: peer + "_redfish", Agent: "fence_holdfast", Ours: true}}),
+		Etcd:      state.Known(Etcd{Size: 100 << 20, InUse: 80 << 20, Quota: 2 << 30, FsyncP99: 3 * time.Millisecond, Writes: 100000}),
 		Certificates: state.Known([]Certificate{
 			{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(3000 * day), Authority: true},
 			{Path: "/etc/kubernetes/pki/apiserver.crt", Ends: now.Add(300 * day)},
