@@ -195,6 +195,8 @@ type Cluster struct {
 	Remedies  state.Fact[[]RemediationRule] `json:"remediations"`
 	// DNS are the Services at which pods ask for names.
 	DNS state.Fact[[]DNSService] `json:"dns,omitzero"`
+	// Unenforced are NetworkPolicies, as namespace/name, that nobody enforces.
+	Unenforced state.Fact[[]string] `json:"unenforced,omitzero"`
 }
 
 // DNSService is a Service of the cluster's DNS.

@@ -76,12 +76,13 @@ func wellTwo() Facts {
 		At: now, Topology: Topology{ControlPlanes: 2, Fencing: true},
 		Hosts: []Host{wellHost("cp-1", "cp-2", "1", 0), wellHost("cp-2", "cp-1", "2", 20*time.Second)},
 		Cluster: Cluster{
-			Nodes:     state.Known([]Node{node("cp-1"), node("cp-2")}),
-			Pods:      state.Known([]Pod{pod("web-a", "cp-1"), pod("web-b", "cp-2"), nameServer("cp-1"), nameServer("cp-2")}),
-			DNS:       state.Known([]DNSService{{Name: "kube-dns", SameNode: true}}),
-			Budgets:   state.Known([]Budget{budget(2, 1)}),
-			Workloads: state.Known([]Workload{web(2)}),
-			Metal:     state.Known([]BareMetalHost{}), Remedies: state.Known([]RemediationRule{}),
+			Nodes:      state.Known([]Node{node("cp-1"), node("cp-2")}),
+			Pods:       state.Known([]Pod{pod("web-a", "cp-1"), pod("web-b", "cp-2"), nameServer("cp-1"), nameServer("cp-2")}),
+			Unenforced: state.Known([]string{}),
+			DNS:        state.Known([]DNSService{{Name: "kube-dns", SameNode: true}}),
+			Budgets:    state.Known([]Budget{budget(2, 1)}),
+			Workloads:  state.Known([]Workload{web(2)}),
+			Metal:      state.Known([]BareMetalHost{}), Remedies: state.Known([]RemediationRule{}),
 		},
 	}
 }

@@ -52,6 +52,14 @@ var hostChecks = []Check{
 		},
 	},
 	{
+		ID: "network-policies", Title: "NetworkPolicies that are there are enforced", For: Everywhere, judge: judgePolicies,
+		Why: "The pod network that Holdfast brings connects pods and enforces no NetworkPolicy. New ones are refused, unless their namespace is labelled as knowing it; those from before, and those of such namespaces, protect from nothing, and whoever reads them believes otherwise.",
+		Type: []string{
+			"kubectl get networkpolicies --all-namespaces",
+			"kubectl -n NAMESPACE delete networkpolicy NAME     # or bring an enforcer: docs/what-you-bring.md",
+		},
+	},
+	{
 		ID: "names", Title: "the names of the cluster resolve on each host", For: Everywhere, judge: judgeNames,
 		Why: "Hosts, persons and pods reach API and ingress by name. A host that resolves them to something else works until its connections have to be made anew.",
 		Type: []string{
@@ -209,4 +217,19 @@ func (s *sheet) siteFirewall(name string, f state.SiteFirewall) {
 	case !f.Refuses():
 		s.say(OK, name, "%s lets in what is needed", f.Name)
 	}
+}
+
+// mostNamed is how many objects a finding names.
+const mostNamed = 5
+
+func judgePolicies(s *sheet) {
+	list, ok := known(s, "NetworkPolicies", s.Cluster.Unenforced)
+	if !ok || len(list) == 0 {
+		return
+	}
+	words := strings.Join(list[:min(len(list), mostNamed)], ", ")
+	if more := len(list) - mostNamed; more > 0 {
+		words += sprintf(" and %d more", more)
+	}
+	s.say(Warning, "", "%d NetworkPolicies protect from nothing: %s", len(list), words)
 }
