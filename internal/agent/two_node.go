@@ -24,9 +24,9 @@ type twoNodeFlags struct {
 
 // twoNodeSteps says what each step does.
 var twoNodeSteps = map[decide.Step]string{
-	decide.Auth:     "Have the pcsd of both hosts know each other by the cluster's token",
+	decide.Auth:     "Give this host the key of the two and its place in the Corosync cluster",
 	decide.Fencing:  "Try the peer's BMC from here and store its device",
-	decide.Setup:    "Make the Corosync cluster and Pacemaker's configuration, for both hosts",
+	decide.Setup:    "Make Pacemaker's configuration, for both hosts",
 	decide.Manifest: "Write the manifest that this host's etcd is run from",
 	decide.HandOver: "Take this host's etcd from kubelet, once both hosts are ready for it",
 	decide.Finish:   "Leave the start of kubelet and etcd at boot to Pacemaker",

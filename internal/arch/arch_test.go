@@ -68,6 +68,7 @@ var layers = map[string]layer{
 	"internal/haproxy":      effect,
 	"internal/redirect":     effect,
 	"internal/nftwatch":     effect,
+	"internal/firewall":     effect,
 	"internal/probe":        effect,
 	"internal/act":          effect,
 	"internal/ocf":          loop,

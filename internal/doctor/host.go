@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/ports"
+	filter "github.com/holdfast/holdfast/internal/firewall"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/redfish"
@@ -24,6 +26,9 @@ import (
 type Site struct {
 	Settings state.NetworkSettings
 	Workers  int
+	// ControlPlane is true on a control plane, Flannel where the pod network is ours.
+	ControlPlane bool
+	Flannel      bool
 }
 
 // Eyes look at one host.
@@ -45,6 +50,10 @@ type Eyes struct {
 	Get     func(ctx context.Context, url string) ([]byte, error)
 	Kernel  func() (synchronised bool, err error)
 	BMC     func(context.Context, config.BMCAddress) (redfish.Shown, error)
+	// Table is whether the host has our table of ports, Firewalls are those of the
+	// site.
+	Table     func() (bool, error)
+	Firewalls func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error)
 }
 
 // This is the host that the process runs on.
@@ -56,6 +65,7 @@ func This(site state.Fact[Site], disk bool) Eyes {
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
 		Resolve: net.DefaultResolver.LookupHost,
 		Get:     get, Kernel: kernelClock, BMC: shownBy,
+		Table: filter.Table{}.There, Firewalls: filter.ThisSite().Look,
 	}
 }
 
@@ -97,6 +107,9 @@ func (e Eyes) Host(ctx context.Context) decide.Host {
 	l.h.NICs = fact(&l, "interfaces", l.nics)
 	l.h.Certificates = fact(&l, "certificates", l.certificates)
 	l.h.Etcd = fact(&l, "metrics of etcd", func() (decide.Etcd, error) { return l.etcd(ctx) })
+	if e.Site.Known {
+		l.h.Firewall = fact(&l, "firewalls", func() (decide.Firewall, error) { return l.firewall(ctx) })
+	}
 	if e.Site.Known && e.Site.Value.Settings.Fencing {
 		l.twoNodes(ctx)
 	}
@@ -112,6 +125,7 @@ func (l *look) twoNodes(ctx context.Context) {
 	switches := l.switches(ctx)
 	l.h.Watchdogs = fact(l, "watchdogs", l.watchdogs)
 	l.h.Rings = fact(l, "ring", func() ([]decide.Ring, error) { return l.rings(ctx, switches) })
+	l.h.RingLacks = fact(l, "encryption of the ring", l.ringLacks)
 	l.h.BMCs = fact(l, "fence devices", func() ([]decide.BMC, error) { return l.bmcs(ctx, switches) })
 	l.h.Devices = fact(l, "Pacemaker's configuration", func() ([]decide.Device, error) { return l.devices(ctx) })
 }

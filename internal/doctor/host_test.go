@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/redfish"
@@ -61,6 +62,7 @@ type fakeHost struct {
 	pages map[string]string
 	net   netwatch.Snapshot
 	clock func() (bool, error)
+	table bool
 }
 
 func newFakeHost(t *testing.T) *fakeHost {
@@ -70,7 +72,7 @@ func newFakeHost(t *testing.T) *fakeHost {
 		names: map[string][]string{
 			"api.one.site": {"10.98.0.5"}, "api-int.one.site": {"10.98.0.5"}, "holdfast-doctor.apps.one.site": {"10.98.0.6"},
 		},
-		clock: func() (bool, error) { return true, nil },
+		clock: func() (bool, error) { return true, nil }, table: true,
 	}
 	cib, err := os.ReadFile("../decide/twonode/testdata/foreign.xml")
 	if err != nil {
@@ -187,6 +189,10 @@ func (f *fakeHost) eyes() Eyes {
 			APIVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.5")}, IngressVIPs: []netip.Addr{netip.MustParseAddr("10.98.0.6")},
 		}}),
 		DataDir: "/var/lib/etcd", Run: f.run, Kernel: f.clock,
+		Table: func() (bool, error) { return f.table, nil },
+		Firewalls: func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error) {
+			return []state.SiteFirewall{{Name: "ufw", Cluster: []string{"5405/udp"}}}, nil
+		},
 		Network: func() (netwatch.Snapshot, error) { return f.net, nil },
 		Resolve: func(_ context.Context, name string) ([]string, error) {
 			if list, ok := f.names[name]; ok {
@@ -223,6 +229,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 			{Address: "10.98.0.11", Interface: "br0", Subnet: "10.98.0.0/24", MTU: 9000, Bond: 2, Switches: []string{"00:22", "sw-a"}},
 			{Address: "10.97.0.11"},
 		}),
+		RingLacks: state.Known("crypto_cipher"),
 		BMCs: state.Known([]decide.BMC{{
 			Target: "cp-2", Address: "10.99.0.2", Delay: 20 * time.Second, Verified: true, Interface: "bmc0", Switches: []string{"sw-a"},
 			Shows:  state.Known(decide.Shown{Fingerprint: "ab12", Ends: now.Add(time.Hour), Offset: state.Known(decide.Offset{Low: 59 * time.Second, High: 61 * time.Second})}),
@@ -234,6 +241,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 			{Path: "/etc/kubernetes/pki/etcd/peer.crt", Ends: now.Add(50 * time.Hour)},
 			{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(60 * time.Hour)},
 		}),
+		Firewall: state.Known(decide.Firewall{Ours: true, Site: []state.SiteFirewall{{Name: "ufw", Cluster: []string{"5405/udp"}}}}),
 		Names: state.Known([]decide.Name{
 			{Name: "api.one.site", Addresses: []string{"10.98.0.5"}, Want: []string{"10.98.0.5"}},
 			{Name: "api-int.one.site", Addresses: []string{"10.98.0.5"}, Want: []string{"10.98.0.5"}},

@@ -48,6 +48,16 @@ func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decid
 	return out, nil
 }
 
+// ringLacks is what packets of Corosync lack to be encrypted and signed.
+func (l *look) ringLacks() (string, error) {
+	text, err := l.read(corosyncConf)
+	if err != nil {
+		return "", err
+	}
+	c, err := twonode.ParseCorosync(text)
+	return c.Plain(), err
+}
+
 // ring is the link at one of this host's addresses.
 func (l *look) ring(ctx context.Context, address string, switches map[string][]string) decide.Ring {
 	r := decide.Ring{Address: address}

@@ -24,5 +24,7 @@ func ReadSite() (state.Fact[Site], error) {
 	if err != nil {
 		return state.Fact[Site]{}, err
 	}
-	return state.Known(Site{Settings: kept, Workers: s.Topology().Workers}), nil
+	return state.Known(Site{
+		Settings: kept, Workers: s.Topology().Workers, ControlPlane: s.Role.ControlPlane(), Flannel: s.Flannel(),
+	}), nil
 }

@@ -159,7 +159,7 @@ func (c *Client) AddLabels(ctx context.Context, node string, labels []string) er
 }
 
 func nodeOf(n *corev1.Node) state.Node {
-	out := state.Node{Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Annotations: ownAnnotations(n)}
+	out := state.Node{Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations)}
 	for _, a := range n.Status.Addresses {
 		if a.Type != corev1.NodeInternalIP {
 			continue

@@ -18,6 +18,7 @@ func TestNodesAreReadAsState(t *testing.T) {
 	created := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "cp-1", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, CreationTimestamp: metav1.NewTime(created),
+		Annotations: map[string]string{"flannel.alpha.coreos.com/public-ip": "10.96.0.11", "flannel.alpha.coreos.com/public-ipv6": "no address"},
 	}}
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeHostName, Address: "cp-1"},
@@ -36,6 +37,7 @@ func TestNodesAreReadAsState(t *testing.T) {
 		want := []state.Node{{
 			Name: "cp-1", Labels: node.Labels, Ready: ready, Created: created,
 			Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("fd98::11")},
+			Tunnel:    []netip.Addr{netip.MustParseAddr("10.96.0.11")},
 		}}
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%s: %s", status, diff)

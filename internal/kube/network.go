@@ -47,6 +47,7 @@ func readNode(object []byte) (state.Node, error) {
 	out := state.Node{
 		Name: n.Metadata.Name, Labels: n.Metadata.Labels, Created: n.Metadata.Created, Addresses: internal(n.Status.Addresses),
 		Annotations: ownAnnotations(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: n.Metadata.Annotations}}),
+		Tunnel:      tunnel(n.Metadata.Annotations),
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -54,6 +55,21 @@ func readNode(object []byte) (state.Node, error) {
 		}
 	}
 	return out, nil
+}
+
+// tunnelAnnotations are those in which flannel says from where a node sends the
+// packets of pods: the address of the default route, which may be another than
+// the node's.
+var tunnelAnnotations = []string{"flannel.alpha.coreos.com/public-ip", "flannel.alpha.coreos.com/public-ipv6"}
+
+func tunnel(annotations map[string]string) []netip.Addr {
+	var out []netip.Addr
+	for _, name := range tunnelAnnotations {
+		if a, err := netip.ParseAddr(annotations[name]); err == nil {
+			out = append(out, a.Unmap().WithZone(""))
+		}
+	}
+	return out
 }
 
 // internal returns the internal addresses in their order; what is no address

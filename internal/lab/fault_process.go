@@ -57,7 +57,7 @@ func Processes() []string {
 	return []string{
 		"etcd", "conmon", "podman-etcd serve", "kube-apiserver", "kubelet", "containerd", "keepalived", "haproxy",
 		"corosync", "pacemakerd", "pacemaker-controld", "pacemaker-attrd", "pacemaker-fenced", "pacemaker-execd",
-		"pacemaker-based", "pacemaker-schedulerd", "pcsd",
+		"pacemaker-based", "pacemaker-schedulerd",
 	}
 }
 

@@ -38,6 +38,10 @@ type Site struct {
 	// Config keeps every rule of package config.
 	Config   *config.InstallConfig
 	Identity Identity
+	// BMCs are the hosts of the site's management controllers, names or
+	// addresses: a host keeps pods from them. Empty in the installer's own copy,
+	// whose configuration has them; see BMCHosts.
+	BMCs []string
 }
 
 // Topology returns what the site's numbers of hosts mean.
@@ -103,7 +107,7 @@ func (s *Site) RendezvousIP() (netip.Addr, bool) {
 // and its Jobs hand to the hosts that need them; a worker no private key
 // either, and of the pull secret only what opens the release's registry.
 func (s *Site) For(role state.Role) *Site {
-	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity}
+	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts()}
 	out.Identity.AdmissionToken = "" // a control plane mints what it needs
 	if !role.ControlPlane() {
 		out.Config = withoutSecrets(s.Config)
@@ -167,6 +171,29 @@ func hide(s *config.Secret) {
 	}
 }
 
+// BMCHosts are the hosts of the site's management controllers, each once, in
+// order. No account of them is in it.
+func (s *Site) BMCHosts() []string {
+	out := slices.Clone(s.BMCs)
+	add := func(address string) {
+		if a, err := config.ParseBMCAddress(address); err == nil {
+			out = append(out, a.Host)
+		}
+	}
+	if f := s.Config.ControlPlane.Fencing; f != nil {
+		for _, c := range f.Credentials {
+			add(c.Address)
+		}
+	}
+	if p := s.Config.Platform.BareMetal; p != nil {
+		for _, h := range p.Hosts {
+			add(h.BMC.Address)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 func withoutSecrets(c *config.InstallConfig) *config.InstallConfig {
 	out := *c
 	out.PullSecret = c.ReleaseAuth()
@@ -185,6 +212,7 @@ type wire struct {
 	Role     state.Role `json:"role,omitempty"`
 	Config   string     `json:"config"`
 	Identity Identity   `json:"identity"`
+	BMCs     []string   `json:"bmcs,omitempty"`
 }
 
 // Marshal returns the site as JSON. It holds secrets: mode 0600.
@@ -193,7 +221,7 @@ func (s *Site) Marshal() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
-	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity}, "", "  ")
+	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
@@ -212,7 +240,7 @@ func Unmarshal(data []byte) (*Site, error) {
 	if err != nil {
 		return nil, errDamaged
 	}
-	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity}, nil
+	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs}, nil
 }
 
 // errDamaged stands for decoders' errors, which quote what they read.
@@ -252,6 +280,9 @@ func prefixes(field string, list []string) ([]netip.Prefix, error) {
 	}
 	return out, nil
 }
+
+// Flannel reports whether the pod network is the one that Holdfast brings.
+func (s *Site) Flannel() bool { return s.Config.Networking.NetworkType != config.NetworkTypeNone }
 
 // VIPs returns all virtual IPs of the site.
 func (s *Site) VIPs() []netip.Addr {

@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,18 @@ func TestAWorkersCopyHoldsNoPrivateKeyAndNoPassword(t *testing.T) {
 		if strings.Contains(data, secret) {
 			t.Errorf("the worker's copy holds %q", secret)
 		}
+	}
+}
+
+func TestEachHostKnowsWhereManagementControllersAre(t *testing.T) {
+	whole := sitetest.New(t, sitetest.TwoDual)
+	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
+		own := whole.For(role)
+		own.Config.ControlPlane.Fencing = nil // as where a host's copy holds no account
+		if len(own.BMCs) != 2 || !slices.Equal(own.BMCHosts(), own.BMCs) {
+			t.Errorf("%s: %v, and of it %v", role, own.BMCs, own.BMCHosts())
+		}
+		whole = sitetest.New(t, sitetest.TwoDual)
 	}
 }
 

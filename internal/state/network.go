@@ -126,6 +126,8 @@ type NetworkView struct {
 	// Forged are the adverts that were last heard and that no host of this
 	// cluster sends.
 	Forged []ForgedAdvert `json:"forged,omitempty"`
+	// SiteFirewalls are the firewalls of the site that work on this host.
+	SiteFirewalls Fact[[]SiteFirewall] `json:"siteFirewalls"`
 	// Upstreams are the site's name servers, in order, without this host.
 	Upstreams []netip.AddrPort `json:"upstreams,omitempty"`
 }

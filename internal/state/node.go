@@ -21,6 +21,8 @@ type Node struct {
 	Annotations map[string]string
 	// Addresses are the internal addresses in the API's order.
 	Addresses []netip.Addr
+	// Tunnel are the addresses that its pod network sends from, as flannel says.
+	Tunnel []netip.Addr `json:",omitempty"`
 	// Ready is false too where the API does not know.
 	Ready   bool
 	Created time.Time

@@ -146,6 +146,9 @@ func (t *hearing) network() {
 	}
 	t.self(func(h *standing.Host) {
 		h.Holds = standing.Know(s.Holds, t.name, s.At)
+		if f := s.View.SiteFirewalls; f.Known {
+			h.Firewalls = standing.Know(f.Value, t.name, s.At)
+		}
 		h.ControlPlane, h.Worker = s.View.Role.ControlPlane(), s.View.Role == state.RoleWorker
 		if p := peers.Of(s.View); p != nil {
 			h.Peers = standing.Know(*p, t.name, s.At)

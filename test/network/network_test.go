@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -187,28 +188,52 @@ func (h *heard) all() string {
 	return strings.Join(h.list, "\n")
 }
 
-// A deny-all policy was accepted, and the pod still reached (review-lab K3).
-func TestWhoeverMakesANetworkPolicyIsToldThatNothingEnforcesIt(t *testing.T) {
-	api := installed(t, func(t *testing.T) (state.File, error) { return flannel.Manifests(sitetest.New(t, sitetest.TwoDual)) })
+// A deny-all policy was accepted, and the pod still reached (review-lab K3,
+// review-security F14).
+func TestANetworkPolicyThatNobodyEnforcesIsRefused(t *testing.T) {
+	const words = "nothing in this cluster enforces a NetworkPolicy"
 	in := func(namespace, name string) *networkingv1.NetworkPolicy {
 		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
-	made := func(o client.Object) string {
-		cfg, warnings := rest.CopyConfig(api.Config), &heard{}
-		cfg.WarningHandler = warnings
-		must(t, open(t, cfg).Create(t.Context(), o))
-		return warnings.all()
+	api := apitest.Need(t, server)
+	c := open(t, api.Config)
+	for _, n := range []string{"known", "openshift-ingress"} {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}
+		if n == "known" {
+			ns.Labels = map[string]string{"holdfast.io/network-policies": "unenforced"}
+		}
+		must(t, c.Create(t.Context(), ns))
 	}
+	before := in("default", "from-before")
+	must(t, c.Create(t.Context(), before))
+	installed(t, func(t *testing.T) (state.File, error) { return flannel.Manifests(sitetest.New(t, sitetest.TwoDual)) })
 	n := 0
 	// A policy counts a moment after it was made.
-	eventually(t, func(context.Context) error {
+	eventually(t, func(ctx context.Context) error {
 		n++
-		if got := made(in("default", fmt.Sprintf("deny-all-%d", n))); !strings.Contains(got, "nothing in this cluster enforces a NetworkPolicy") {
-			return fmt.Errorf("nobody was told: %q", got)
+		err := c.Create(ctx, in("default", fmt.Sprintf("deny-all-%d", n)))
+		if err == nil || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), "label it holdfast.io/network-policies=unenforced") {
+			return fmt.Errorf("it is not refused: %w", err)
 		}
 		return nil
 	})
-	must(t, open(t, api.Config).Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-ingress"}}))
+	told := func(do func(context.Context, client.Client) error) string {
+		cfg, warnings := rest.CopyConfig(api.Config), &heard{}
+		cfg.WarningHandler = warnings
+		must(t, do(t.Context(), open(t, cfg)))
+		return warnings.all()
+	}
+	made := func(o client.Object) string {
+		return told(func(ctx context.Context, c client.Client) error { return c.Create(ctx, o) })
+	}
+	if got := made(in("known", "deny-all")); !strings.Contains(got, words) {
+		t.Errorf("where somebody knows, it is made without a warning: %q", got)
+	}
+	before.Labels = map[string]string{"a": "b"}
+	if got := told(func(ctx context.Context, c client.Client) error { return c.Update(ctx, before) }); !strings.Contains(got, words) {
+		t.Errorf("one that was there is changed without a warning: %q", got)
+	}
+	must(t, c.Delete(t.Context(), before))
 	if got := made(in("openshift-ingress", "router-default")); got != "" {
 		t.Errorf("the operator is told of its own: %q", got)
 	}
@@ -224,4 +249,9 @@ func TestWhoeverMakesANetworkPolicyIsToldThatNothingEnforcesIt(t *testing.T) {
 	}); got != "" {
 		t.Errorf("other objects are spoken of: %q", got)
 	}
+	for _, name := range []string{flannel.RefusalName, flannel.RefusalName + "-unenforced"} {
+		must(t, c.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		must(t, c.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	eventually(t, func(ctx context.Context) error { return c.Create(ctx, in("default", "enforced")) })
 }

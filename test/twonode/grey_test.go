@@ -107,7 +107,6 @@ var (
 		{"pacemaker-execd", 1, 1, greyGate},
 		{"pacemaker-based", 1, 1, greyGate},
 		{"pacemaker-schedulerd", 1, 1, greyGate},
-		{"pcsd", 0, 0, reachGate},
 	}
 	ofKubernetes = []stopped{
 		{"containerd", 0, 0, greyGate},

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/holdfast/holdfast/internal/agent/network/firewall"
 	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/state"
@@ -89,11 +90,24 @@ func open(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	s := &site{lab: b, power: lab.NewClient(b)}
-	if err := s.loadKeys(t.Context()); err != nil {
+	if err := errors.Join(s.loadKeys(t.Context()), s.letIn(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	theSite = s
 	return s
+}
+
+// letIn has each host let the lab's clients in to etcd, who are no control plane:
+// they come from the gateways. It lasts as long as the host's disk.
+func (s *site) letIn(ctx context.Context) error {
+	var errs []error
+	for _, h := range s.hosts() {
+		for _, gateway := range s.lab.Layout.Machine.Gateways {
+			_, err := s.sh(ctx, h, "grep -qsx "+gateway.String()+" "+firewall.AlsoPath+" || echo "+gateway.String()+" >>"+firewall.AlsoPath)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // loadKeys takes the keys that clients need from the first host that runs.

@@ -2,10 +2,13 @@ package hostnet
 
 import (
 	"context"
+	"net"
+	"net/netip"
 	"os"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/balancer"
+	"github.com/holdfast/holdfast/internal/agent/network/firewall"
 	"github.com/holdfast/holdfast/internal/agent/network/holders"
 	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
 	"github.com/holdfast/holdfast/internal/agent/network/links"
@@ -19,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/settings"
 	"github.com/holdfast/holdfast/internal/agent/network/vipcheck"
 	"github.com/holdfast/holdfast/internal/etcdagent"
+	filter "github.com/holdfast/holdfast/internal/firewall"
 	"github.com/holdfast/holdfast/internal/haproxy"
 	"github.com/holdfast/holdfast/internal/kube"
 	publisher "github.com/holdfast/holdfast/internal/mdns"
@@ -57,6 +61,7 @@ func (n *Network) compose() {
 		n.add(balancer.New(options))
 		n.add(redirect.New(table.Table{}, n.Now))
 	}
+	n.add(n.firewall())
 	n.add(names.New(names.Options{Root: "/", Image: payload.Image("coredns"), Now: n.Now}))
 	n.add(resolver.New(resolver.Options{Root: "/", Now: n.Now, Expected: func() bool {
 		_, err := os.Stat(coredns.PodPath)
@@ -66,6 +71,17 @@ func (n *Network) compose() {
 	n.add(&holders.Announcer{Annotate: n.annotate})
 	n.add(n.registration())
 	n.add(n.reporter())
+}
+
+// firewall keeps this host's ports.
+func (n *Network) firewall() network.Piece {
+	return firewall.New(firewall.Options{
+		Root: "/", Flannel: n.Site.Flannel(), BMCs: n.Site.BMCHosts(), Table: filter.Table{},
+		Site: filter.ThisSite().Look, Now: n.Now, Logf: n.logf,
+		Resolve: func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		},
+	})
 }
 
 // registration makes this host's Node again, on a control plane by the

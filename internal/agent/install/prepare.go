@@ -34,7 +34,7 @@ func (r *run) findAddresses(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
+	err = r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
 		facts, err := observe.Host(networks, r.Site.VIPs())
 		r.facts = facts
 		if err == nil {
@@ -42,6 +42,10 @@ func (r *run) findAddresses(ctx context.Context) error {
 		}
 		return err == nil, "", err
 	})
+	if err == nil {
+		r.tellFirewalls(ctx)
+	}
+	return err
 }
 
 // fencedByName returns an error if a control plane that its peer must be able

@@ -50,8 +50,9 @@ type Collector struct {
 	api   access
 	// standIn are the times of the last stand-in's steps, in milliseconds.
 	standIn func() map[string]float64
-	// setBack has Pacemaker's settings be those of the table again.
-	setBack  func(context.Context) error
+	// setBack has the settings of this host be those of the table again, where it
+	// decides also Pacemaker's.
+	setBack  func(ctx context.Context, decides bool) error
 	settings settings
 	files    files
 	told     map[string]bool

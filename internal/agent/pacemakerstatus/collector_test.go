@@ -195,7 +195,7 @@ func (c *cluster) start(host, dir string) {
 		n.api = c.through
 	}
 	if c.setBack != nil {
-		n.setBack = func(context.Context) error { return c.setBack(host) }
+		n.setBack = func(context.Context, bool) error { return c.setBack(host) }
 	}
 	n.files = files{filepath.Join(dir, host+".live"), filepath.Join(dir, host+".kept")}
 	ctx, stop := context.WithCancel(c.t.Context())

@@ -27,12 +27,13 @@ const (
 // keepSettings has the settings set back that are not as the table has them,
 // beside the loop: what is different is told meanwhile.
 func (c *Collector) keepSettings(ctx context.Context, in decide.Input, now time.Time) {
-	if c.setBack == nil || !in.SetsBack() || now.Sub(c.settings.last) < setBackApart || !c.settings.busy.CompareAndSwap(false, true) {
+	own, decides := in.SetsBack()
+	if c.setBack == nil || !own && !decides || now.Sub(c.settings.last) < setBackApart || !c.settings.busy.CompareAndSwap(false, true) {
 		return
 	}
 	c.settings.last = now
 	for _, d := range in.Drift.Value {
-		if d.Ours {
+		if d.Own || d.Ours && decides {
 			c.logf("set back: %s", d.Words)
 		}
 	}
@@ -40,7 +41,7 @@ func (c *Collector) keepSettings(ctx context.Context, in decide.Input, now time.
 		defer c.settings.busy.Store(false)
 		ctx, cancel := context.WithTimeoutCause(ctx, setBackTime, errors.New("not done in "+setBackTime.String()))
 		defer cancel()
-		if err := c.setBack(ctx); err != nil {
+		if err := c.setBack(ctx, decides); err != nil {
 			c.logf("set settings back: %v", err)
 		}
 		c.Wake()

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,35 +17,53 @@ import (
 
 // Files of pcs and Corosync.
 const (
-	tokenFile    = "/run/holdfast/pcsd-token"
-	acceptedFile = "/var/lib/pcsd/pcs_users.conf"
+	// usersFile holds the tokens that pcsd takes.
+	usersFile    = "/var/lib/pcsd/pcs_users.conf"
 	corosyncConf = "/etc/corosync/corosync.conf"
+	corosyncKey  = "/etc/corosync/authkey"
 	accounts     = "/etc/passwd"
+	// workConf is where pcs makes a corosync.conf before it is put in place.
+	workConf = "/run/holdfast/two-node-corosync.conf"
 )
 
-// pcsAccount is who pcs speaks as.
-const pcsAccount = "hacluster"
+// account is who Pacemaker runs as.
+const account = "hacluster"
 
-// auth has this host's pcsd take the cluster's token and this host know both
-// by it. The other host's pcsd may not know the token yet: it is waited for.
-func (h *Host) auth(ctx context.Context, in twonode.Input) (err error) {
+// units are the cluster's services, in the order in which they start.
+var units = []string{"corosync.service", "pacemaker.service"}
+
+// auth makes this host one of the two: it has the key by which they know each
+// other, the same corosync.conf as the peer, and both services run now and after
+// each boot. Nothing of it is told by one host to the other: each is given the
+// secret itself, and makes the same of it. The peer may not be there yet.
+func (h *Host) auth(ctx context.Context, in twonode.Input) error {
 	if err := h.checkAccount(); err != nil {
 		return err
 	}
-	if err := h.leaveExample(ctx, in); err != nil {
+	have, err := h.corosync()
+	if err != nil {
 		return err
 	}
-	if err := h.do(ctx, "the other host sets this one up by it", host.Command("systemctl", "enable", "--now", "--quiet", "pcsd.service")); err != nil {
+	example := have.Example()
+	if example { // a package brings and starts it: nobody's cluster
+		have = twonode.Corosync{}
+	}
+	steps, err := twonode.CorosyncSteps(have, twonode.Wanted(in).Corosync)
+	if err != nil {
 		return err
 	}
-	if err := h.write(tokenFile, []byte(in.Token), 0o600); err != nil {
+	if err := h.silencePCSD(ctx, in.Token); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.remove(tokenFile)) }()
-	if err := h.accept(ctx, in.Token); err != nil {
+	if have.Name != "" {
+		err = h.stay(ctx, steps)
+	} else {
+		err = h.enter(ctx, in, steps, example)
+	}
+	if err != nil {
 		return err
 	}
-	return h.know(ctx, in)
+	return h.run(ctx)
 }
 
 func (h *Host) checkAccount() error {
@@ -52,25 +72,160 @@ func (h *Host) checkAccount() error {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, pcsAccount+":") {
+		if strings.HasPrefix(line, account+":") {
 			return nil
 		}
 	}
-	return fmt.Errorf("this host has no account %s: install the package pcs", pcsAccount)
+	return fmt.Errorf("this host has no account %s: install the packages pacemaker and pcs", account)
 }
 
-// leaveExample ends the one-node example that a distribution's package brings,
-// and refuses a host that is in somebody's cluster.
-func (h *Host) leaveExample(ctx context.Context, in twonode.Input) error {
-	have, err := h.corosync()
+// silencePCSD ends pcsd, which an earlier release spoke to the peer by, and has it
+// take the two hosts' secret no more: pcs verifies no certificate, so whoever was
+// between the hosts has heard it. pcs itself works on its host without pcsd.
+func (h *Host) silencePCSD(ctx context.Context, token string) error {
+	if err := h.do(ctx, "nobody needs it, and it would listen to everybody", host.Command("systemctl", "disable", "--now", "--quiet", "pcsd.service")); err != nil {
+		return err
+	}
+	text, err := h.read(usersFile)
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		h.say("%s cannot be read, and is left as it is: %v", usersFile, err)
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(list), func(entry json.RawMessage) bool {
+		var e struct {
+			Token string `json:"token"`
+		}
+		return json.Unmarshal(entry, &e) == nil && (e.Token == encoded(token) || e.Token == token)
+	})
+	if len(others) == len(list) {
+		return nil
+	}
+	if text, err = json.MarshalIndent(others, "", "  "); err != nil {
+		return err
+	}
+	return h.write(usersFile, text, 0o600)
+}
+
+// stay brings the corosync.conf of a host that is in the cluster up to date.
+func (h *Host) stay(ctx context.Context, steps []twonode.Command) error {
+	there, err := h.exists(corosyncKey)
+	if err == nil && !there {
+		err = fmt.Errorf("%s names the cluster and %s is gone: copy that from the other host; nothing was changed", corosyncConf, corosyncKey)
+	}
 	if err != nil {
 		return err
 	}
-	if have.Example() {
-		return h.do(ctx, "the package's example is nobody's cluster", host.Command("pcs", "cluster", "destroy"))
+	return h.change(ctx, steps)
+}
+
+// enter puts this host into the cluster. What says that it is, comes last.
+func (h *Host) enter(ctx context.Context, in twonode.Input, steps []twonode.Command, example bool) error {
+	if err := h.clean(ctx, example); err != nil {
+		return err
 	}
-	_, err = twonode.CorosyncSteps(have, twonode.Wanted(in).Corosync)
-	return err
+	if err := h.write(corosyncKey, twonode.CorosyncKey(in), 0o400); err != nil {
+		return err
+	}
+	return h.make(ctx, steps)
+}
+
+// clean takes away what an earlier cluster, an example, or a step that was cut off
+// left. Services that run without a corosync.conf are somebody's.
+func (h *Host) clean(ctx context.Context, example bool) error {
+	if running := h.running(ctx); !example && len(running) > 0 {
+		return fmt.Errorf("%s runs, and %s is gone: copy that from the other host, or stop it; nothing was changed", strings.Join(running, ", "), corosyncConf)
+	}
+	return h.do(ctx, "what an earlier cluster left is nobody's", host.Command("pcs", "cluster", "destroy"))
+}
+
+// running are the cluster's services that run. In a dry run nobody is asked.
+func (h *Host) running(ctx context.Context) []string {
+	var out []string
+	for _, u := range units {
+		if h.DryRun {
+			break
+		}
+		if _, err := h.Run(ctx, host.Command("systemctl", "is-active", "--quiet", u)); err == nil {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// make has pcs make corosync.conf, and puts it in place whole.
+func (h *Host) make(ctx context.Context, steps []twonode.Command) error {
+	if err := h.discard(workConf); err != nil { // pcs refuses to write over one
+		return err
+	}
+	if !h.DryRun {
+		if err := os.MkdirAll(filepath.Dir(h.path(workConf)), 0o755); err != nil {
+			return err
+		}
+	}
+	return h.edit(ctx, steps)
+}
+
+// change has pcs change a copy of corosync.conf, puts that in place, and has
+// Corosync read it on each host whose file is new.
+func (h *Host) change(ctx context.Context, steps []twonode.Command) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	text, err := h.read(corosyncConf)
+	if err != nil {
+		return err
+	}
+	if !h.DryRun {
+		if err := host.WriteFileAtomic(h.path(workConf), text, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := h.edit(ctx, steps); err != nil {
+		return err
+	}
+	if !h.DryRun && !slices.Contains(h.running(ctx), units[0]) {
+		return nil // it reads the file when it starts
+	}
+	return h.do(ctx, "Corosync goes by the new file", host.Command("corosync-cfgtool", "-R"))
+}
+
+// edit carries pcs' commands out on the file of work and puts that in place. pcs
+// speaks to nobody where it is given a file.
+func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
+	for _, s := range steps {
+		args := append(slices.Clone(s.Args), "--corosync_conf", h.path(workConf))
+		if err := h.do(ctx, s.Why, host.Command("pcs", args...)); err != nil {
+			return err
+		}
+	}
+	if h.DryRun {
+		h.say("write %s (mode 0644)", corosyncConf)
+		return nil
+	}
+	text, err := os.ReadFile(h.path(workConf))
+	if err != nil {
+		return err
+	}
+	made, err := twonode.ParseCorosync(text)
+	if err != nil {
+		return fmt.Errorf("pcs made a file that nobody can read: %w", err)
+	}
+	if made.Plain() != "" {
+		return fmt.Errorf("pcs made a corosync.conf without %s; nothing was changed", made.Plain())
+	}
+	return errors.Join(h.write(corosyncConf, text, 0o644), h.discard(workConf))
+}
+
+// run has the cluster's services start at each boot, and now.
+func (h *Host) run(ctx context.Context) error {
+	if err := h.meet(ctx); err != nil {
+		return err
+	}
+	return h.do(ctx, "this host waits for its peer, or meets it", host.Command("systemctl", append([]string{"start"}, units...)...))
 }
 
 func (h *Host) corosync() (twonode.Corosync, error) {
@@ -81,55 +236,14 @@ func (h *Host) corosync() (twonode.Corosync, error) {
 	return twonode.ParseCorosync(text)
 }
 
-// accept makes the token one that this host's pcsd takes. pcs would store it
-// once more at each call.
-func (h *Host) accept(ctx context.Context, token string) error {
-	known, err := h.accepted()
-	if err != nil || slices.Contains(known, encoded(token)) {
-		return err
-	}
-	return h.do(ctx, "this host's pcsd takes the cluster's token", host.Command("pcs", "pcsd", "accept_token", tokenFile))
-}
-
-// accepted lists the tokens that pcsd takes, as it stores them.
-func (h *Host) accepted() ([]string, error) {
-	text, err := h.read(acceptedFile)
-	if err != nil || len(text) == 0 {
-		return nil, err
-	}
-	var list []struct {
-		Token string `json:"token"`
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		h.say("%s cannot be read, pcs will write it anew: %v", acceptedFile, err)
-	}
-	var tokens []string
-	for _, e := range list {
-		tokens = append(tokens, e.Token)
-	}
-	return tokens, nil
-}
-
-// know has this host speak to both by the token.
-func (h *Host) know(ctx context.Context, in twonode.Input) error {
-	args := []string{"host", "auth"}
-	for _, n := range in.Nodes {
-		args = append(args, n.Name, "addr="+n.Address)
-	}
-	c := host.Command("pcs", append(args, "--token", tokenFile)...)
-	if h.DryRun {
-		return h.do(ctx, "both hosts are known by it", c)
-	}
-	h.say("%s    # both hosts are known by it", c)
-	return h.until(ctx, "pcsd of both hosts takes the token", func(ctx context.Context) (string, error) {
-		_, err := h.Run(ctx, c)
-		return "", err
-	})
-}
-
-func (h *Host) remove(path string) error {
+// discard removes a file of ours, if it is there.
+func (h *Host) discard(path string) error {
 	if h.DryRun {
 		return nil
 	}
-	return os.Remove(h.path(path))
+	err := os.Remove(h.path(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -43,7 +43,7 @@ func (h *Host) finish(ctx context.Context, _ twonode.Input) error {
 // meet has this host meet its peer after each boot, the next power cut's too.
 func (h *Host) meet(ctx context.Context) error {
 	err := h.do(ctx, "Corosync and Pacemaker start at boot",
-		host.Command("systemctl", "enable", "--quiet", "corosync.service", "pacemaker.service"))
+		host.Command("systemctl", append([]string{"enable", "--quiet"}, units...)...))
 	if err != nil {
 		return err
 	}

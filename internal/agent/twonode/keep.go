@@ -51,20 +51,24 @@ const setBackWork = "/run/holdfast/two-node-settings"
 // twoNodes is the number of hosts that all of this is for.
 const twoNodes = 2
 
-// SetBack brings what is in the table of settings back to what it says, on the
-// host that decides for Pacemaker: it needs neither the API nor the peer. What
+// SetBack brings what is in the table of settings back to what it says: the
+// settings of this host's corosync.conf and, on the host that decides for
+// Pacemaker, those of Pacemaker. It needs neither the API nor the peer. What
 // cannot be set back is no reason to leave the rest.
-func (h *Host) SetBack(ctx context.Context) error {
+func (h *Host) SetBack(ctx context.Context, decides bool) error {
 	alone := *h
 	alone.hide = strings.NewReplacer() // no secret is near
-	return alone.setBack(ctx)
-}
-
-func (h *Host) setBack(ctx context.Context) error {
 	want, err := h.wanted()
 	if err != nil {
 		return err
 	}
+	if decides {
+		return alone.setBack(ctx, want)
+	}
+	return alone.setBackTotem(ctx, want.Corosync)
+}
+
+func (h *Host) setBack(ctx context.Context, want twonode.Config) error {
 	cib, err := h.Run(ctx, host.Command("cibadmin", "--query"))
 	if err != nil {
 		return err
@@ -93,10 +97,5 @@ func (h *Host) setBackTotem(ctx context.Context, want twonode.Corosync) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range steps {
-		if err := h.do(ctx, s.Why, host.Command("pcs", s.Args...)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.change(ctx, steps)
 }

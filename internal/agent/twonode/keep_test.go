@@ -11,15 +11,15 @@ import (
 // drifted is a host of a site whose settings somebody changed.
 func drifted(t *testing.T) *site {
 	s := newSite(t)
-	s.files, s.running, s.cib = fixture(t, "corosync.conf"), true, fixture(t, "drifted.xml")
-	s.put(corosyncConf, s.files)
+	s.running, s.cib = true, fixture(t, "drifted.xml")
+	s.put(corosyncConf, fixture(t, "corosync.conf"))
 	s.put(cibFile, s.cib)
 	return s
 }
 
 func TestSettingsAreSetBackWithoutTheAPIOrThePeer(t *testing.T) {
 	s := drifted(t)
-	if err := s.SetBack(t.Context()); err != nil {
+	if err := s.SetBack(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(s.runs, "\n")
@@ -30,7 +30,7 @@ func TestSettingsAreSetBackWithoutTheAPIOrThePeer(t *testing.T) {
 		t.Errorf("who the two are was changed, which restarts etcd on both:\n%s", text)
 	}
 	s.runs = nil
-	if err := s.SetBack(t.Context()); err != nil || len(s.runs) != 1 {
+	if err := s.SetBack(t.Context(), true); err != nil || len(s.runs) != 1 {
 		t.Errorf("where all is well: %v, ran %v", err, s.runs)
 	}
 }
@@ -38,25 +38,31 @@ func TestSettingsAreSetBackWithoutTheAPIOrThePeer(t *testing.T) {
 func TestWhatCannotBeSetBackKeepsNothingElse(t *testing.T) {
 	s := drifted(t)
 	s.cib = strings.Replace(s.cib, `<primitive id="kubelet" class="systemd" type="kubelet">`, `<primitive id="kubelet" class="systemd" type="theirs">`, 1)
-	err := s.SetBack(t.Context())
+	err := s.SetBack(t.Context(), true)
 	if err == nil || !strings.Contains(err.Error(), "kubelet is run by systemd:theirs") || !s.ran("pcs cluster cib-push") {
 		t.Errorf("%v, ran %v", err, s.runs)
 	}
 }
 
-func TestATokenThatSomebodyChangedIsSetBack(t *testing.T) {
+func TestEachHostSetsItsOwnCorosyncBack(t *testing.T) {
+	for _, decides := range []bool{true, false} {
+		s := drifted(t)
+		s.cib = fixture(t, "ours.xml")
+		s.put(corosyncConf, strings.Replace(fixture(t, "corosync.conf"), "token: 1500", "token: 30000", 1))
+		if err := s.SetBack(t.Context(), decides); err != nil || s.text(corosyncConf) != fixture(t, "corosync.conf") || !s.ran("corosync-cfgtool -R") {
+			t.Errorf("%v, ran %v", err, s.runs)
+		}
+	}
 	s := drifted(t)
-	s.cib = fixture(t, "ours.xml")
-	s.put(corosyncConf, strings.Replace(s.files, "token: 1500", "token: 30000", 1))
-	if err := s.SetBack(t.Context()); err != nil || !s.ran("pcs cluster config update totem token=1500") {
-		t.Errorf("%v, ran %v", err, s.runs)
+	if err := s.SetBack(t.Context(), false); err != nil || len(s.runs) > 0 {
+		t.Errorf("a host that does not decide touched Pacemaker: %v, ran %v", err, s.runs)
 	}
 }
 
 func TestAClusterThatIsNotSetUpIsLeftAlone(t *testing.T) {
 	s := drifted(t)
 	s.cib = fixture(t, "empty.xml")
-	if err := s.SetBack(t.Context()); err != nil || len(s.runs) != 1 {
+	if err := s.SetBack(t.Context(), true); err != nil || len(s.runs) != 1 {
 		t.Errorf("%v, ran %v", err, s.runs)
 	}
 }

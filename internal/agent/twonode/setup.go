@@ -20,18 +20,13 @@ const work = "/run/holdfast/two-node"
 // between reading and pushing.
 const pushes = 3
 
-// setup makes the cluster and its configuration, from one host for both.
+// setup makes Pacemaker's configuration, from one host for both.
 func (h *Host) setup(ctx context.Context, in twonode.Input) error {
 	want := twonode.Wanted(in)
-	if err := h.join(ctx, want.Corosync); err != nil {
+	if err := h.joined(want.Corosync); err != nil {
 		return err
 	}
 	if err := h.start(ctx, in); err != nil {
-		return err
-	}
-	// Before the configuration is there, by which a host can be fenced: one that
-	// comes back without Corosync would never meet its peer again.
-	if err := h.do(ctx, "a host that is fenced from now on meets its peer again", host.Command("pcs", "cluster", "enable", "--all")); err != nil {
 		return err
 	}
 	if err := h.configure(ctx, want); err != nil {
@@ -56,37 +51,25 @@ func placement(want twonode.Config) map[string][]string {
 	return out
 }
 
-// join makes the Corosync cluster, or brings its settings up to date.
-func (h *Host) join(ctx context.Context, want twonode.Corosync) error {
+// joined asks that this host is in the cluster, by the step before.
+func (h *Host) joined(want twonode.Corosync) error {
 	have, err := h.corosync()
 	if err != nil {
 		return err
 	}
-	steps, err := twonode.CorosyncSteps(have, want)
-	if err != nil {
+	if _, err := twonode.CorosyncSteps(have, want); err != nil {
 		return err
 	}
-	for _, s := range steps {
-		err := h.do(ctx, s.Why, host.Command("pcs", s.Args...))
-		if err != nil && have.Name == "" && interrupted(err) {
-			err = h.do(ctx, "an earlier setup was cut off", host.Command("pcs", append(s.Args, "--force")...))
-		}
-		if err != nil {
-			return err
-		}
+	if have.Name == "" && !h.DryRun {
+		return errors.New("this host is in no cluster: run the step auth on both hosts first")
 	}
 	return nil
 }
 
-// interrupted reports whether pcs refuses to set up a cluster because a host
-// has files of one and runs none: an earlier setup of this cluster was cut
-// off. Neither host is in somebody else's, or its step auth had refused.
-func interrupted(err error) bool {
-	words := err.Error()
-	return strings.Contains(words, "cluster configuration files have been found") && !strings.Contains(words, "found to be running")
-}
-
-// start starts the cluster on both hosts, and waits until they see each other.
+// start starts the cluster on this host, now and at each boot, and waits until
+// both see each other. A host can be fenced from here on: one that came back
+// without Corosync would never meet its peer again. The peer's own step auth did
+// the same there.
 func (h *Host) start(ctx context.Context, in twonode.Input) error {
 	both := func(ctx context.Context) (string, error) {
 		s, err := h.Status(ctx)
@@ -102,9 +85,9 @@ func (h *Host) start(ctx context.Context, in twonode.Input) error {
 		return strings.Join(absent, "; "), nil
 	}
 	if missing, err := both(ctx); missing == "" && err == nil {
-		return nil
+		return h.meet(ctx)
 	}
-	if err := h.do(ctx, "both hosts are needed for what follows", host.Command("pcs", "cluster", "start", "--all")); err != nil {
+	if err := h.run(ctx); err != nil {
 		return err
 	}
 	return h.until(ctx, "both hosts are online in Pacemaker", both)

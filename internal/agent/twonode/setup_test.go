@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -27,22 +28,34 @@ func fixture(t *testing.T, name string) string {
 	return string(text)
 }
 
-// site is two hosts whose pcs does what the real one does, as far as setup
-// sees it.
+// site is two hosts whose programs do what the real ones do, as far as this one
+// sees it. The peer has entered the cluster.
 type site struct {
 	*stand
-	files    string // corosync.conf, on both hosts
-	peerOnly bool   // an earlier setup reached the peer only
-	running  bool
-	cib      string // what Pacemaker has
-	staged   int    // commands that went into the copy of the CIB
+	running bool   // Corosync and Pacemaker, here
+	cib     string // what Pacemaker has
+	staged  int    // commands that went into the copy of the CIB
 }
 
 func newSite(t *testing.T) *site {
 	s := &site{stand: newStand(t), cib: fixture(t, "empty.xml")}
-	s.programs["pcs cluster setup"] = s.setUp
-	s.programs["pcs cluster start --all"] = func([]string) (string, error) {
-		s.running = s.files != ""
+	s.programs["pcs cluster setup"] = func(args []string) (string, error) { return "", s.make(args) }
+	s.programs["pcs cluster config update totem"] = func(args []string) (string, error) { return "", s.change(args) }
+	s.programs["pcs cluster destroy"] = func([]string) (string, error) {
+		s.running = false
+		return "", errors.Join(s.discard(corosyncConf), s.discard(corosyncKey))
+	}
+	s.programs["systemctl start corosync.service pacemaker.service"] = func([]string) (string, error) {
+		if s.text(corosyncConf) == "" || s.text(corosyncKey) == "" {
+			return "", errors.New("Can't read file /etc/corosync/corosync.conf")
+		}
+		s.running = true
+		return "", nil
+	}
+	s.programs["systemctl is-active"] = func([]string) (string, error) {
+		if !s.running {
+			return "", errors.New("exit status 3")
+		}
 		return "", nil
 	}
 	s.programs["cibadmin --query"] = func([]string) (string, error) {
@@ -62,17 +75,37 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) setUp(args []string) (string, error) {
-	if s.peerOnly && args[len(args)-1] != "--force" {
-		return "", errors.New("Error: cp-2: The host seems to be in a cluster already as cluster configuration files have been found on the host")
+// entered is a host on which the step auth was done.
+func entered(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t)
+	if err := s.do(twonode.Auth); err != nil {
+		t.Fatal(err)
 	}
-	s.files = fixture(s.t, "corosync.conf")
-	s.put(corosyncConf, s.files)
-	return "", nil
+	return s
+}
+
+// make is 'pcs cluster setup ... --corosync_conf FILE', which writes over nothing.
+func (s *site) make(args []string) error {
+	file := args[len(args)-1]
+	if _, err := os.Stat(file); err == nil || args[len(args)-2] != "--corosync_conf" {
+		return errors.New("Error: the file exists")
+	}
+	return os.WriteFile(file, []byte(fixture(s.t, "corosync.conf")), 0o644)
+}
+
+// change is 'pcs cluster config update totem token=N --corosync_conf FILE'.
+func (s *site) change(args []string) error {
+	text, err := os.ReadFile(args[len(args)-1])
+	if err != nil {
+		return err
+	}
+	_, token, _ := strings.Cut(args[len(args)-3], "token=")
+	return os.WriteFile(args[len(args)-1], regexp.MustCompile(`token: \d+`).ReplaceAll(text, []byte("token: "+token)), 0o644)
 }
 
 func TestSetupMakesTheClusterOnceAndAllOfItsConfigurationAtOnce(t *testing.T) {
-	s := newSite(t)
+	s := entered(t)
 	if err := s.do(twonode.Setup); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +118,7 @@ func TestSetupMakesTheClusterOnceAndAllOfItsConfigurationAtOnce(t *testing.T) {
 	if want, _ := twonode.Steps(twonode.Config{}, twonode.Wanted(input())); pushes != 1 || s.staged != len(want) {
 		t.Errorf("%d pushes of %d commands, want 1 of %d", pushes, s.staged, len(want))
 	}
-	if err := s.do(twonode.Setup); err != nil || len(s.runs) != 2 || s.ran("pcs -f") || s.ran("pcs cluster cib-push") {
+	if err := s.do(twonode.Setup); err != nil || s.ran("systemctl start") || s.ran("pcs -f") || s.ran("pcs cluster cib-push") {
 		t.Errorf("the second run: %v, ran %v", err, s.runs)
 	}
 	if left := tree(t, s.Root+work); left != "" {
@@ -93,10 +126,10 @@ func TestSetupMakesTheClusterOnceAndAllOfItsConfigurationAtOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyCanBeFencedBeforeBothHostsMeetAgainAfterABoot(t *testing.T) {
-	s := newSite(t)
+func TestNobodyCanBeFencedBeforeAHostMeetsItsPeerAgainAfterABoot(t *testing.T) {
+	s := entered(t)
 	enabled := false
-	s.programs["pcs cluster enable --all"] = func([]string) (string, error) { enabled = true; return "", nil }
+	s.programs["systemctl enable --quiet corosync.service pacemaker.service"] = func([]string) (string, error) { enabled = true; return "", nil }
 	push := s.programs["pcs cluster cib-push"]
 	s.programs["pcs cluster cib-push"] = func(args []string) (string, error) {
 		if !enabled {
@@ -110,13 +143,24 @@ func TestNobodyCanBeFencedBeforeBothHostsMeetAgainAfterABoot(t *testing.T) {
 }
 
 func TestASetupThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
-	whole := newSite(t)
+	whole := entered(t)
 	if err := whole.do(twonode.Setup); err != nil {
 		t.Fatal(err)
 	}
-	for cut := range whole.runs {
+	cutOff(t, twonode.Setup, entered, whole.runs, func(s *site) string {
+		if s.cib != fixture(t, "ours.xml") {
+			return "the configuration is not there"
+		}
+		return ""
+	})
+}
+
+// cutOff ends a step before and after each of its commands, and does it again.
+func cutOff(t *testing.T, step twonode.Step, begin func(*testing.T) *site, runs []string, lacks func(*site) string) {
+	t.Helper()
+	for cut := range runs {
 		for _, when := range []string{"before", "after"} {
-			s := newSite(t)
+			s := begin(t)
 			n := 0
 			real := s.Run
 			s.Run = func(ctx context.Context, c host.Cmd) ([]byte, error) {
@@ -131,40 +175,32 @@ func TestASetupThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 			}
 			ctx, kill := context.WithCancelCause(t.Context())
 			s.Sleep = func(context.Context, time.Duration) error { kill(errKilled); return errKilled }
-			_ = s.Do(ctx, twonode.Setup, input())
+			_ = s.Do(ctx, step, input())
 			s.Run, s.Sleep = real, newStand(t).Sleep
-			if err := s.do(twonode.Setup); err != nil || s.cib != fixture(t, "ours.xml") {
-				t.Errorf("cut off %s %s: %v", when, whole.runs[cut], err)
+			if err := s.do(step); err != nil || lacks(s) != "" {
+				t.Errorf("cut off %s %s: %v %s", when, runs[cut], err, lacks(s))
 			}
 		}
 	}
 }
 
-func TestASetupThatReachedThePeerOnlyIsDoneAgain(t *testing.T) {
+func TestASetupBeforeTheHostEnteredSaysSo(t *testing.T) {
 	s := newSite(t)
-	s.peerOnly = true
-	if err := s.do(twonode.Setup); err != nil || !strings.HasSuffix(s.runs[1], "--force") {
+	if err := s.do(twonode.Setup); err == nil || !strings.Contains(err.Error(), "run the step auth on both hosts first") || len(s.runs) > 0 {
 		t.Errorf("%v, ran %v", err, s.runs)
 	}
 }
 
-func TestARunningClusterIsNeverSetUpByForce(t *testing.T) {
-	for _, services := range []string{"services are found to be running: 'corosync', 'pacemaker'", "service is found to be running: 'pacemaker'"} {
-		s := newSite(t)
-		s.programs["pcs cluster setup"] = func([]string) (string, error) {
-			return "", errors.New("Error: cp-2: The host seems to be in a cluster already as the following " + services +
-				". If the host is not part of a cluster, stop the services and retry\n" +
-				"Error: cp-2: The host seems to be in a cluster already as cluster configuration files have been found on the host")
-		}
-		err := s.do(twonode.Setup)
-		if err == nil || len(s.runs) != 1 || !strings.Contains(err.Error(), "found to be running") {
-			t.Errorf("%v, ran %v", err, s.runs)
-		}
+func TestASetupStartsAClusterThatDoesNotRunHere(t *testing.T) {
+	s := entered(t)
+	s.running = false
+	if err := s.do(twonode.Setup); err != nil || !s.ran("systemctl start corosync.service pacemaker.service") {
+		t.Errorf("%v, ran %v", err, s.runs)
 	}
 }
 
 func TestAPushThatCollidesIsTriedAgainFromWhatIsThere(t *testing.T) {
-	s := newSite(t)
+	s := entered(t)
 	collisions := 2
 	push := s.programs["pcs cluster cib-push"]
 	s.programs["pcs cluster cib-push"] = func(args []string) (string, error) {
@@ -176,7 +212,7 @@ func TestAPushThatCollidesIsTriedAgainFromWhatIsThere(t *testing.T) {
 	if err := s.do(twonode.Setup); err != nil {
 		t.Error(err)
 	}
-	s = newSite(t)
+	s = entered(t)
 	s.programs["pcs cluster cib-push"] = func([]string) (string, error) { return "", nil } // and nothing happens
 	if err := s.do(twonode.Setup); err == nil || !strings.Contains(err.Error(), "is not what it should be: pcs property set") {
 		t.Error(err)
@@ -184,7 +220,7 @@ func TestAPushThatCollidesIsTriedAgainFromWhatIsThere(t *testing.T) {
 }
 
 func TestSetupSaysWhatDoesNotRunAndWhy(t *testing.T) {
-	s := newSite(t)
+	s := entered(t)
 	look := s.Status
 	s.Status = func(ctx context.Context) (pacemaker.Status, error) {
 		st, err := look(ctx)

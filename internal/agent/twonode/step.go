@@ -56,7 +56,7 @@ func (h *Host) carryOut(ctx context.Context, step twonode.Step, in twonode.Input
 	return nil
 }
 
-// hiding replaces the secrets of an input, as they are and as pcs stores them.
+// hiding replaces the secrets of an input, as they are and as pcsd stores them.
 func hiding(in twonode.Input) *strings.Replacer {
 	secrets := []string{in.Token, encoded(in.Token)}
 	for _, d := range in.Fencing {

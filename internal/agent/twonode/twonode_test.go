@@ -151,57 +151,6 @@ func tree(t *testing.T, root string) string {
 	return out.String()
 }
 
-func TestAuthLetsNobodyReadTheTokenAndLeavesNoCopy(t *testing.T) {
-	s := newStand(t)
-	s.programs["pcs pcsd accept_token"] = func(args []string) (string, error) {
-		info, err := os.Stat(filepath.Join(s.Root, args[2]))
-		if err != nil || info.Mode().Perm() != 0o600 || s.text(args[2]) != token {
-			t.Errorf("token file: %v, %v, %q", info, err, s.text(args[2]))
-		}
-		s.put(acceptedFile, `[{"username":"hacluster","token":"`+encoded(token)+`"}]`)
-		return "", nil
-	}
-	refusals := 2 // the peer's own step comes later
-	s.programs["pcs host auth"] = func([]string) (string, error) {
-		if refusals--; refusals >= 0 {
-			return "", errors.New("Error: cp-2: Unable to authenticate with " + token)
-		}
-		return "", nil
-	}
-	if err := s.do(twonode.Auth); err != nil {
-		t.Fatal(err)
-	}
-	want := "pcs host auth cp-1 addr=10.98.0.11 cp-2 addr=10.98.0.12 --token " + tokenFile
-	if last := s.runs[len(s.runs)-1]; last != want || refusals != -1 {
-		t.Errorf("%s, %d", last, refusals)
-	}
-	if s.text(tokenFile) != "" {
-		t.Error("the token file is still there")
-	}
-	if strings.Contains(s.out.String()+strings.Join(s.runs, "\n"), token) {
-		t.Errorf("the token was shown:\n%s", &s.out)
-	}
-
-	refusals = 0
-	if err := s.do(twonode.Auth); err != nil || s.ran("pcs pcsd accept_token") {
-		t.Errorf("the second run: %v, %v", err, s.runs)
-	}
-}
-
-func TestAnErrorHoldsTheCommandsWordsAndNoSecret(t *testing.T) {
-	s := newStand(t)
-	s.programs["pcs pcsd accept_token"] = func([]string) (string, error) {
-		return "", fmt.Errorf("Error: bad token %s (%s) beside %s", token, encoded(token), password)
-	}
-	err := s.do(twonode.Auth)
-	if err == nil || !strings.Contains(err.Error(), "auth: run pcs pcsd accept_token") || !strings.Contains(err.Error(), "bad token *** (***) beside ***") {
-		t.Error(err)
-	}
-	if s.text(tokenFile) != "" {
-		t.Error("the token file is still there")
-	}
-}
-
 func TestAHostInSomebodysClusterIsLeftAlone(t *testing.T) {
 	const theirs = "totem {\n cluster_name: theirs\n}\nnodelist {\n node {\n ring0_addr: 10.0.0.1\n name: db-1\n }\n}\nquorum {\n two_node: 1\n}\n"
 	for _, step := range []twonode.Step{twonode.Auth, twonode.Setup} {
@@ -211,14 +160,6 @@ func TestAHostInSomebodysClusterIsLeftAlone(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), `"theirs"`) || len(s.runs) != 0 || s.text(corosyncConf) != theirs {
 			t.Errorf("%s: %v, ran %v", step, err, s.runs)
 		}
-	}
-}
-
-func TestThePackagesExampleIsRemoved(t *testing.T) {
-	s := newStand(t)
-	s.put(corosyncConf, "totem {\n cluster_name: debian\n}\nnodelist {\n node {\n name: node1\n ring0_addr: 127.0.0.1\n }\n}\n")
-	if err := s.do(twonode.Auth); err != nil || s.runs[0] != "pcs cluster destroy" {
-		t.Errorf("%v, ran %v", err, s.runs)
 	}
 }
 

@@ -44,10 +44,10 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	}
 	one := wellMany("cp-1")
 	one.Cluster.Pods.Value = one.Cluster.Pods.Value[:1]
-	if got, want := ids(one), "power-reboots clock-sync etcd-disk etcd-space nodes certificates swap names nic-arp nic-router-advertisements"; got != want {
+	if got, want := ids(one), "power-reboots clock-sync etcd-disk etcd-space nodes certificates swap firewall network-policies names nic-arp nic-router-advertisements"; got != want {
 		t.Errorf("one host: %s", got)
 	}
-	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space nodes certificates versions swap names nic-arp nic-router-advertisements cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
+	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space nodes certificates versions swap firewall network-policies names nic-arp nic-router-advertisements cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
 		t.Errorf("three hosts: %s", got)
 	}
 	if len(Examine(wellTwo())) != len(Checks()) {
@@ -287,6 +287,22 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		{"a Node was deleted", "nodes", func(f *Facts) { f.Cluster.Nodes.Value = f.Cluster.Nodes.Value[:1] }, Critical, "1 of 2 control planes have a Node"},
 		{"a role label was taken off", "nodes", func(f *Facts) { delete(f.Cluster.Nodes.Value[1].Labels, state.LabelMaster) }, Warning, "its Node lacks node-role.kubernetes.io/master"},
 		{"swap", "swap", func(f *Facts) { f.Hosts[0].Swap.Value = 2 << 30 }, Warning, "2048 MiB"},
+		{"policies that nobody enforces", "network-policies", func(f *Facts) {
+			f.Cluster.Unenforced.Value = []string{"a/1", "a/2", "a/3", "a/4", "a/5", "b/1", "b/2"}
+		}, Warning, "7 NetworkPolicies protect from nothing: a/1, a/2, a/3, a/4, a/5 and 2 more"},
+		{"packets that anybody forges", "ring-crypto", func(f *Facts) { f.Hosts[1].RingLacks.Value = "crypto_hash" }, Critical, "corosync.conf sets no crypto_hash"},
+		{"firewalld as RHEL has it", "firewall", func(f *Facts) {
+			f.Hosts[1].Firewall.Value.Site = []state.SiteFirewall{{Name: "firewalld", Cluster: []string{"protocol vrrp", "2379-2380/tcp"}, Pods: []string{"10.128.0.0/14"}}}
+		}, Critical, "firewalld refuses what hosts need of each other: protocol vrrp, 2379-2380/tcp"},
+		{"a firewall that refuses applications", "firewall", func(f *Facts) {
+			f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "ufw", Applications: []string{"80/tcp"}}}
+		}, Warning, "where they come by this host: 80/tcp"},
+		{"a firewall that is open", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "ufw"}} }, OK, "ufw lets in what is needed"},
+		{"rules that nobody can judge", "firewall", func(f *Facts) {
+			f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "chain input of table inet filter", Unjudged: true}}
+		}, Unknown, ""},
+		{"no table of ours", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Ours = false }, Warning, "no rules of Holdfast's"},
+		{"a person wants none", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value = Firewall{Off: true} }, Advice, "/etc/holdfast/firewall says so"},
 		{"a name that does not resolve", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Problem = "no such host" }, Warning, "api.one.site does not resolve: no such host"},
 		{"a name that leads elsewhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Addresses = []string{"10.0.0.6"} }, Warning, "resolves to 10.0.0.6 and not to 10.0.0.5"},
 		{"a load balancer of the site may be anywhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Want = nil }, OK, ""},

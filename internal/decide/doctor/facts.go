@@ -59,9 +59,12 @@ type Host struct {
 	// Swap is in bytes.
 	Swap state.Fact[uint64] `json:"swap"`
 	// Rebooters and Watchdogs are what may start the host anew by itself.
-	Rebooters    state.Fact[[]string]      `json:"rebooters"`
-	Watchdogs    state.Fact[[]string]      `json:"watchdogs"`
-	Rings        state.Fact[[]Ring]        `json:"rings"`
+	Rebooters state.Fact[[]string] `json:"rebooters"`
+	Watchdogs state.Fact[[]string] `json:"watchdogs"`
+	Rings     state.Fact[[]Ring]   `json:"rings"`
+	// RingLacks is what Corosync's packets lack to be encrypted and signed, empty
+	// where they are.
+	RingLacks    state.Fact[string]        `json:"ringLacks"`
 	BMCs         state.Fact[[]BMC]         `json:"bmcs"`
 	Devices      state.Fact[[]Device]      `json:"devices"`
 	Etcd         state.Fact[Etcd]          `json:"etcd"`
@@ -69,6 +72,17 @@ type Host struct {
 	Certificates state.Fact[[]Certificate] `json:"certificates"`
 	Names        state.Fact[[]Name]        `json:"names"`
 	NICs         state.Fact[NICs]          `json:"nics"`
+	Firewall     state.Fact[Firewall]      `json:"firewall"`
+}
+
+// Firewall is what keeps packets from a host.
+type Firewall struct {
+	// Ours is true where the host has the table of ours, Off where a person wants
+	// none.
+	Ours bool `json:"ours"`
+	Off  bool `json:"off,omitempty"`
+	// Site are the firewalls of the site that work on the host.
+	Site []state.SiteFirewall `json:"site,omitempty"`
 }
 
 // Clock is what keeps a host's clock right.
@@ -188,6 +202,8 @@ type Cluster struct {
 	Remedies  state.Fact[[]RemediationRule] `json:"remediations"`
 	// DNS are the Services at which pods ask for names.
 	DNS state.Fact[[]DNSService] `json:"dns,omitzero"`
+	// Unenforced are NetworkPolicies, as namespace/name, that nobody enforces.
+	Unenforced state.Fact[[]string] `json:"unenforced,omitzero"`
 }
 
 // DNSService is a Service of the cluster's DNS.

@@ -29,14 +29,16 @@ func wellHost(name, peer, number string, delay time.Duration) Host {
 			Shows:  state.Known(Shown{Ends: now.Add(700 * day), Offset: state.Known(Offset{Low: -time.Second, High: time.Second})}),
 			Proven: now.Add(-20 * day), Slowest: 2 * time.Second,
 		}}),
-		Devices: state.Known([]Device{{ID: peer + "_redfish", Agent: "fence_holdfast", Ours: true}}),
-		Etcd:    state.Known(Etcd{Size: 100 << 20, InUse: 80 << 20, Quota: 2 << 30, FsyncP99: 3 * time.Millisecond, Writes: 100000}),
+		RingLacks: state.Known(""),
+		Devices:   state.Known([]Device{{ID: peer + "_redfish", Agent: "fence_holdfast", Ours: true}}),
+		Etcd:      state.Known(Etcd{Size: 100 << 20, InUse: 80 << 20, Quota: 2 << 30, FsyncP99: 3 * time.Millisecond, Writes: 100000}),
 		Certificates: state.Known([]Certificate{
 			{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(3000 * day), Authority: true},
 			{Path: "/etc/kubernetes/pki/apiserver.crt", Ends: now.Add(300 * day)},
 		}),
-		NICs:  state.Known(NICs{Uplinks: []string{"eth0", "eth1", "eth2"}}),
-		Names: state.Known([]Name{{Name: "api.one.site", Addresses: []string{"10.0.0.5"}, Want: []string{"10.0.0.5"}}}),
+		NICs:     state.Known(NICs{Uplinks: []string{"eth0", "eth1", "eth2"}}),
+		Names:    state.Known([]Name{{Name: "api.one.site", Addresses: []string{"10.0.0.5"}, Want: []string{"10.0.0.5"}}}),
+		Firewall: state.Known(Firewall{Ours: true}),
 	}
 }
 
@@ -75,12 +77,13 @@ func wellTwo() Facts {
 		At: now, Topology: Topology{ControlPlanes: 2, Fencing: true},
 		Hosts: []Host{wellHost("cp-1", "cp-2", "1", 0), wellHost("cp-2", "cp-1", "2", 20*time.Second)},
 		Cluster: Cluster{
-			Nodes:     state.Known([]Node{node("cp-1"), node("cp-2")}),
-			Pods:      state.Known([]Pod{pod("web-a", "cp-1"), pod("web-b", "cp-2"), nameServer("cp-1"), nameServer("cp-2")}),
-			DNS:       state.Known([]DNSService{{Name: "kube-dns", SameNode: true}}),
-			Budgets:   state.Known([]Budget{budget(2, 1)}),
-			Workloads: state.Known([]Workload{web(2)}),
-			Metal:     state.Known([]BareMetalHost{}), Remedies: state.Known([]RemediationRule{}),
+			Nodes:      state.Known([]Node{node("cp-1"), node("cp-2")}),
+			Pods:       state.Known([]Pod{pod("web-a", "cp-1"), pod("web-b", "cp-2"), nameServer("cp-1"), nameServer("cp-2")}),
+			Unenforced: state.Known([]string{}),
+			DNS:        state.Known([]DNSService{{Name: "kube-dns", SameNode: true}}),
+			Budgets:    state.Known([]Budget{budget(2, 1)}),
+			Workloads:  state.Known([]Workload{web(2)}),
+			Metal:      state.Known([]BareMetalHost{}), Remedies: state.Known([]RemediationRule{}),
 		},
 	}
 }

@@ -42,6 +42,24 @@ var hostChecks = []Check{
 		},
 	},
 	{
+		ID: "firewall", Title: "a host's ports are open to those who need them, and to nobody else", For: Everywhere, judge: judgeFirewall,
+		Why: "A firewall of the site that refuses a port of the cluster looks like a broken cable: the other host is silent. firewalld, which RHEL and its kin start by default, refuses nearly all of them. The table of Holdfast's own refuses nothing that is needed, and keeps etcd, Corosync and the pod network from strangers and pods.",
+		Type: []string{
+			"firewall-cmd --permanent --add-port=PORT/PROTOCOL     # or --add-protocol=vrrp: each of those; docs/runbook/firewall.md has all of a host",
+			"firewall-cmd --permanent --zone=trusted --add-source=NETWORK     # of pods",
+			"firewall-cmd --reload",
+			"ufw allow in PORT/PROTOCOL     # where it is ufw",
+		},
+	},
+	{
+		ID: "network-policies", Title: "NetworkPolicies that are there are enforced", For: Everywhere, judge: judgePolicies,
+		Why: "The pod network that Holdfast brings connects pods and enforces no NetworkPolicy. New ones are refused, unless their namespace is labelled as knowing it; those from before, and those of such namespaces, protect from nothing, and whoever reads them believes otherwise.",
+		Type: []string{
+			"kubectl get networkpolicies --all-namespaces",
+			"kubectl -n NAMESPACE delete networkpolicy NAME     # or bring an enforcer: docs/what-you-bring.md",
+		},
+	},
+	{
 		ID: "names", Title: "the names of the cluster resolve on each host", For: Everywhere, judge: judgeNames,
 		Why: "Hosts, persons and pods reach API and ingress by name. A host that resolves them to something else works until its connections have to be made anew.",
 		Type: []string{
@@ -164,4 +182,54 @@ func judgeNames(s *sheet) {
 			}
 		}
 	})
+}
+
+func judgeFirewall(s *sheet) {
+	eachHost(s, "firewalls", func(h Host) state.Fact[Firewall] { return h.Firewall }, func(h Host, f Firewall) {
+		switch {
+		case f.Off:
+			s.say(Advice, h.Name, "it has no rules of Holdfast's, since /etc/holdfast/firewall says so: etcd, Corosync and the pod network are open to whoever reaches the host")
+		case !f.Ours:
+			s.say(Warning, h.Name, "it has no rules of Holdfast's: nft list table inet holdfast_input; journalctl -u holdfast-agent says why")
+		}
+		for _, site := range f.Site {
+			s.siteFirewall(h.Name, site)
+		}
+		if len(f.Site) == 0 && f.Ours {
+			s.say(OK, h.Name, "nobody else refuses packets there")
+		}
+	})
+}
+
+func (s *sheet) siteFirewall(name string, f state.SiteFirewall) {
+	if len(f.Cluster) > 0 {
+		s.say(Critical, name, "%s refuses what hosts need of each other: %s", f.Name, strings.Join(f.Cluster, ", "))
+	}
+	if len(f.Pods) > 0 {
+		s.say(Critical, name, "%s refuses packets of pods (%s)", f.Name, strings.Join(f.Pods, ", "))
+	}
+	if len(f.Applications) > 0 {
+		s.say(Warning, name, "%s refuses what clients of applications need, where they come by this host: %s", f.Name, strings.Join(f.Applications, ", "))
+	}
+	switch {
+	case f.Unjudged:
+		s.notSeen("what %s on %s refuses (docs/ports.md has what is needed)", f.Name, name)
+	case !f.Refuses():
+		s.say(OK, name, "%s lets in what is needed", f.Name)
+	}
+}
+
+// mostNamed is how many objects a finding names.
+const mostNamed = 5
+
+func judgePolicies(s *sheet) {
+	list, ok := known(s, "NetworkPolicies", s.Cluster.Unenforced)
+	if !ok || len(list) == 0 {
+		return
+	}
+	words := strings.Join(list[:min(len(list), mostNamed)], ", ")
+	if more := len(list) - mostNamed; more > 0 {
+		words += sprintf(" and %d more", more)
+	}
+	s.say(Warning, "", "%d NetworkPolicies protect from nothing: %s", len(list), words)
 }

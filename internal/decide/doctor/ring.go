@@ -15,7 +15,17 @@ var ringChecks = []Check{
 		Why: "With one link one cable or one port is enough to make hosts lose each other: a healthy host is then fenced. A second link over another switch, or at least a bond, makes that two failures.",
 		Type: []string{
 			"corosync-cfgtool -s                                     # the links and how they are",
-			"pcs cluster link add cp-1=ADDRESS-1 cp-2=ADDRESS-2      # on one host; addresses of another network",
+			"vi /etc/corosync/corosync.conf                          # on both hosts the same: a ring1_addr of another network for each node",
+			"corosync-cfgtool -R                                     # on one, once both have it",
+		},
+	},
+	{
+		ID: "ring-crypto", Title: "Corosync's packets are encrypted and signed", For: TwoFencing, judge: judgeCrypto,
+		Why: "Corosync says who is lost, and who is lost is fenced. Without a cipher and a hash whoever reaches the network of the hosts forges a membership, and has a healthy host switched off.",
+		Type: []string{
+			"pcs cluster stop --force                                # on both hosts, one after the other: nothing runs until both are back",
+			"vi /etc/corosync/corosync.conf                          # in its section totem: crypto_cipher: aes256, crypto_hash: sha256",
+			"pcs cluster start                                       # on both hosts",
 		},
 	},
 	{
@@ -62,6 +72,14 @@ func sameWay(list []Ring) bool {
 		}
 	}
 	return true
+}
+
+func judgeCrypto(s *sheet) {
+	eachHost(s, "Corosync's encryption", func(h Host) state.Fact[string] { return h.RingLacks }, func(h Host, lacks string) {
+		if lacks != "" {
+			s.say(Critical, h.Name, "corosync.conf sets no %s", lacks)
+		}
+	})
 }
 
 func judgeMTU(s *sheet) {

@@ -14,16 +14,16 @@ import (
 // Ready and GivenUp decide is the real thing; what hosts, Pacemaker and the
 // keepers of etcd do is a few lines here.
 type machine struct {
-	name             string
-	off              int  // ticks until it has booted
-	static, pod      bool // kubelet's manifest, podman's
-	conf, runs       bool // Corosync: set up, and running
-	boots, kubelet   bool // at boot: Corosync and Pacemaker, and kubelet
-	since            int  // when boots was set
-	record           state.EtcdState
-	listed           bool // as a voter
-	met, heard       bool // since boot: the peer, and that it had not gone on alone
-	trusts, finished bool
+	name           string
+	off            int  // ticks until it has booted
+	static, pod    bool // kubelet's manifest, podman's
+	conf, runs     bool // Corosync: configured, and running
+	boots, kubelet bool // at boot: Corosync and Pacemaker, and kubelet
+	since          int  // when boots was set
+	record         state.EtcdState
+	listed         bool // as a voter
+	met, heard     bool // since boot: the peer, and that it had not gone on alone
+	finished       bool
 }
 
 type play struct {
@@ -222,8 +222,7 @@ func (p *play) carryOut(m *machine, step string, age int) (done bool) {
 	peer := p.peer(m)
 	switch {
 	case strings.HasPrefix(step, "auth"):
-		m.trusts = true
-		return age > 0
+		return enter(p, m, age)
 	case strings.HasPrefix(step, "fencing"):
 		return age > 0
 	case step == "setup":
@@ -250,20 +249,33 @@ func (p *play) carryOut(m *machine, step string, age int) (done bool) {
 	return age > 0
 }
 
-// setUp is cut off wherever one of the hosts is not there.
+// enter is what one host does by itself.
+func enter(p *play, m *machine, age int) (done bool) {
+	switch {
+	case !m.conf:
+		m.conf = true
+	case !m.boots:
+		m.boots, m.since = true, p.at
+	case !m.runs:
+		m.runs = true
+	default:
+		return age > 0
+	}
+	return false
+}
+
+// setUp is cut off wherever one of the hosts is not there. It starts nothing on
+// the other one.
 func (p *play) setUp(m, peer *machine, age int) (done bool) {
-	if !peer.up() || !m.trusts || !peer.trusts {
+	if !peer.up() || !m.conf || !peer.conf {
 		return false
 	}
 	switch {
-	case !m.conf || !peer.conf:
-		m.conf, peer.conf = true, true
-	case !m.runs || !peer.runs:
-		m.runs, peer.runs = true, true
-	case !m.boots || !peer.boots:
-		for _, h := range p.m {
-			h.boots, h.since = true, p.at
-		}
+	case !m.boots:
+		m.boots, m.since = true, p.at
+	case !m.runs:
+		m.runs = true
+	case !p.contact():
 	case !p.configured:
 		p.configured = true
 	default:

@@ -136,8 +136,8 @@ func at(s Snapshot, stage []Work, number int) Decision {
 	look := outlook{stage: stage, number: number, waiting: gate(s, now)}
 	var d Decision
 	if look.waiting == "" {
-		if again := mend(s, now); again != "" {
-			return Decision{Delete: []string{again}, Conditions: conditions(s, look), Again: lookAtOnce}
+		if again := mend(s, now); len(again) > 0 {
+			return Decision{Delete: again, Conditions: conditions(s, look), Again: lookAtOnce}
 		}
 		d = advance(s, now)
 		d.Begin = !s.Begun && stage[0].Step == twonode.HandOver
@@ -173,22 +173,32 @@ func advance(s Snapshot, stage []Work) Decision {
 // lookAtOnce is for a decision that is half of what is to be done.
 const lookAtOnce = 100 * time.Millisecond
 
-// mend names the set-up's Job where it has to run again before a later step is
-// repeated: a host that lost its power may be back without Corosync, or with
-// what was written last not on its disk. Setting up again changes nothing where
-// all is well.
-func mend(s Snapshot, stage []Work) string {
-	setup, there := find(s.Jobs, work(twonode.Setup, "", "").Name)
-	if step := stage[0].Step; !there || step != twonode.HandOver && step != twonode.Finish {
-		return ""
+// mend names the Jobs that have to run again before a later step is repeated: a
+// host that lost its power may be back without Corosync, or with what was written
+// last not on its disk, and each host starts its own. Entering the cluster and
+// setting it up change nothing where all is well.
+func mend(s Snapshot, stage []Work) []string {
+	before := entering(s)
+	switch stage[0].Step {
+	case twonode.Setup:
+	case twonode.HandOver, twonode.Finish:
+		before = append(before, work(twonode.Setup, "", ""))
+	case twonode.Auth, twonode.Fencing, twonode.Manifest:
+		return nil
 	}
+	var again []string
 	for _, w := range stage {
-		job, _ := find(s.Jobs, w.Name)
-		if job.State == JobFailed && job.Key == w.Key && job.Ended.After(setup.Ended) && !job.Ended.Add(pause(job.Attempt)).After(s.Now) {
-			return setup.Name
+		job, there := find(s.Jobs, w.Name)
+		if !there || job.State != JobFailed || job.Key != w.Key || strings.Contains(job.Failure, twonode.Final) || job.Ended.Add(pause(job.Attempt)).After(s.Now) {
+			continue
+		}
+		for _, b := range before {
+			if old, there := find(s.Jobs, b.Name); there && old.State == JobSucceeded && job.Ended.After(old.Ended) && !slices.Contains(again, old.Name) {
+				again = append(again, old.Name)
+			}
 		}
 	}
-	return ""
+	return again
 }
 
 // repeat makes a failed Job anew once its pause is over.

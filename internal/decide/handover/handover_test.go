@@ -204,10 +204,15 @@ func TestWhatComesNext(t *testing.T) {
 		{
 			"an interrupted hand-over is finished although its own etcd is down",
 			change(change(failed(upTo(twonode.HandOver), twonode.HandOver, "cp-1", 1, time.Minute, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
-			"delete two-node-setup, again in 100ms", "step 5 of 6 (hand-over) on cp-1",
+			"delete two-node-auth-cp-1, delete two-node-auth-cp-2, delete two-node-setup, again in 100ms", "step 5 of 6 (hand-over) on cp-1",
 		},
 		{
-			"the set-up runs first, which starts the cluster where a lost host is back without it",
+			"each host starts its own cluster first, where a lost one is back without it",
+			change(change(failed(without(without(upTo(twonode.HandOver), twonode.Setup), twonode.Auth), twonode.HandOver, "cp-1", 1, time.Minute, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
+			"create two-node-auth-cp-1, create two-node-auth-cp-2", "step 1 of 6 (auth) on cp-1 and cp-2",
+		},
+		{
+			"then the set-up, which waits for both",
 			change(change(failed(without(upTo(twonode.HandOver), twonode.Setup), twonode.HandOver, "cp-1", 1, time.Minute, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
 			"create two-node-setup", "step 3 of 6 (setup) on cp-1",
 		},
@@ -229,6 +234,11 @@ func TestWhatComesNext(t *testing.T) {
 		{
 			"a member that was removed in the middle of the set-up does not stop the set-up",
 			change(failed(upTo(twonode.Setup), twonode.Setup, "cp-1", 1, time.Minute, "lost"), etcd(0, MemberUnknown)),
+			"delete two-node-auth-cp-1, delete two-node-auth-cp-2, again in 100ms", "step 3 of 6 (setup) on cp-1",
+		},
+		{
+			"and the set-up again once both hosts have entered the cluster anew",
+			failed(upTo(twonode.Setup), twonode.Setup, "cp-1", 1, 2*time.Hour, "lost"),
 			`delete two-node-setup, create two-node-setup (2, after "lost")`, "step 3 of 6 (setup) on cp-1",
 		},
 		{
@@ -264,12 +274,12 @@ func TestAFailedJobIsRepeatedAfterAPauseThatGrows(t *testing.T) {
 	}{
 		{1, 0, "again in 5s"},
 		{1, 4 * time.Second, "again in 1s"},
-		{1, 5 * time.Second, `delete two-node-setup, create two-node-setup (2, after "no cluster")`},
+		{1, 5 * time.Second, `delete two-node-manifest-cp-1, create two-node-manifest-cp-1 (2, after "no cluster")`},
 		{3, 19 * time.Second, "again in 1s"},
 		{100, time.Minute, "again in 1m0s"},
-		{100, 2 * time.Minute, `delete two-node-setup, create two-node-setup (101, after "no cluster")`},
+		{100, 2 * time.Minute, `delete two-node-manifest-cp-1, create two-node-manifest-cp-1 (101, after "no cluster")`},
 	} {
-		s := failed(upTo(twonode.Setup), twonode.Setup, "cp-1", c.attempt, c.ago, "no cluster")
+		s := failed(upTo(twonode.Manifest), twonode.Manifest, "cp-1", c.attempt, c.ago, "no cluster")
 		if got := told(Decide(s)); got != c.want {
 			t.Errorf("%d attempts, %s ago: got %s, want %s", c.attempt, c.ago, got, c.want)
 		}

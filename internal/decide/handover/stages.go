@@ -23,7 +23,7 @@ func stages(s Snapshot) [][]Work {
 	d := s.Digests
 	first, second := handOverOrder(s)
 	return [][]Work{
-		{work(twonode.Auth, a, d.Hosts), work(twonode.Auth, b, d.Hosts)},
+		entering(s),
 		{work(twonode.Fencing, a, d.Fencing), work(twonode.Fencing, b, d.Fencing)},
 		{work(twonode.Setup, a, key(d.Hosts, d.Release))},
 		{work(twonode.Manifest, a, d.Manifest[a])},
@@ -32,6 +32,20 @@ func stages(s Snapshot) [][]Work {
 		{work(twonode.HandOver, second, "")},
 		{work(twonode.Finish, a, ""), work(twonode.Finish, b, "")},
 	}
+}
+
+// withoutPCSD is what a host's entering the cluster is since a release that has no
+// pcsd for it: hosts that entered by an earlier one do it once more, which ends
+// theirs.
+const withoutPCSD = "each host by itself"
+
+// entering are the Jobs that put each host into the cluster.
+func entering(s Snapshot) []Work {
+	var out []Work
+	for _, n := range s.Nodes {
+		out = append(out, work(twonode.Auth, n.Name, key(s.Digests.Hosts, withoutPCSD)))
+	}
+	return out
 }
 
 // handOverOrder is by name, but for a host whose etcd is not well while the

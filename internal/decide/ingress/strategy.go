@@ -1,11 +1,14 @@
 package ingress
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
 
 	operatorv1 "github.com/openshift/api/operator/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/ports"
 )
 
 // The ports of routers, and of the Services before them.
@@ -16,13 +19,9 @@ const (
 	StatsPort int32 = 1936
 )
 
-// hostPorts are taken on hosts of a cluster, and by whom.
-var hostPorts = map[int32]string{
-	2379: "etcd", 2380: "etcd", 6443: "the API server", 9443: "the API server", 9444: "haproxy", 9445: "haproxy", 9454: "haproxy",
-	10248: "kubelet", 10250: "kubelet", 10249: "kube-proxy", 10256: "kube-proxy", 10257: "kube-controller-manager",
-	10259: "kube-scheduler", 10270: "holdfast-operator", 10272: "holdfast-operator", 18080: "CoreDNS", 22623: "the configuration server",
-	22624: "the configuration server", 29445: "haproxy", 2224: "pcsd",
-}
+// kept are ports that nobody listens on here, and that the specification's
+// clusters keep for parts of theirs.
+var kept = map[int32]string{9443: "the API server", 22624: "the configuration server"}
 
 // EffectiveStrategy is a publishing strategy with every default filled in, and
 // nothing in it that belongs to another type. Without one, routers are on
@@ -130,7 +129,7 @@ func hostNetworkProblems(path string, s *operatorv1.HostNetworkStrategy) []strin
 			out = append(out, fmt.Sprintf("%s.%s: %d is the %s too", path, p.field, p.port, other))
 		}
 		seen[p.port] = p.field
-		if owner, taken := hostPorts[p.port]; taken {
+		if owner := cmp.Or(ports.Owner(p.port), kept[p.port]); owner != "" {
 			out = append(out, fmt.Sprintf("%s.%s: on hosts of the cluster, port %d is %s's", path, p.field, p.port, owner))
 		}
 	}

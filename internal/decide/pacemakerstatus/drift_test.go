@@ -46,9 +46,15 @@ func TestWhoSetsSettingsBackAndWhoLeavesThem(t *testing.T) {
 	} {
 		in := drifted(t)
 		c.change(&in)
-		if got := in.SetsBack(); got != c.want {
+		if _, got := in.SetsBack(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+	other := drifted(t)
+	other.Host = "cp-9"
+	other.Drift.Value = append(other.Drift.Value, twonode.Difference{Words: "corosync.conf: token is 3, not 1500", Ours: true, Own: true})
+	if own, decides := other.SetsBack(); !own || decides {
+		t.Errorf("a host that does not decide sets its own file back: %t, and no more: %t", own, decides)
 	}
 	in := drifted(t)
 	in.Cluster.Value.Options.Maintenance = true

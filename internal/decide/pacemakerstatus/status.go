@@ -197,13 +197,20 @@ func (v view) drift() []string {
 	return append(theirs, ours...)
 }
 
-// SetsBack reports whether this host is to set settings back: it decides for
-// Pacemaker, and knows what is. In maintenance mode a person works on the
-// cluster, and whatever that is, it is not fought.
-func (in Input) SetsBack() bool {
+// SetsBack reports which settings this host is to set back: those of its own
+// corosync.conf, which no other host writes, and Pacemaker's, where it decides for
+// it. In maintenance mode a person works on the cluster, and whatever that is, it
+// is not fought.
+func (in Input) SetsBack() (own, decides bool) {
 	c := in.Cluster.Value
-	return in.Cluster.Known && c.Coordinator == in.Host && state.Is(c.Quorate, true) && !c.Options.Maintenance && !in.Blind() &&
-		slices.ContainsFunc(in.Drift.Value, func(d twonode.Difference) bool { return d.Ours })
+	if !in.Cluster.Known || !state.Is(c.Quorate, true) || c.Options.Maintenance || in.Blind() {
+		return false, false
+	}
+	for _, d := range in.Drift.Value {
+		own = own || d.Own
+		decides = decides || d.Ours && c.Coordinator == in.Host
+	}
+	return own, decides
 }
 
 // unread names what could not be read.

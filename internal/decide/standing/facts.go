@@ -122,6 +122,8 @@ type Host struct {
 	Labels Seen[map[string]string]
 	// Peers are whom it shares its part of the API with, of a control plane.
 	Peers Seen[state.PeerReport]
+	// Firewalls are those of the site that work on it.
+	Firewalls Seen[[]state.SiteFirewall]
 	// Trouble is what keeps its network from being set up, empty for nothing.
 	Trouble Seen[string]
 }

@@ -199,6 +199,27 @@ func (d describer) ofNodes() []Finding {
 				Type: "sudo holdfast-agent monitor", On: h.Name, Page: "docs/runbook/vip.md",
 			})
 		}
+		out = append(out, ofFirewalls(h)...)
+	}
+	return out
+}
+
+// ofFirewalls are firewalls of the site that refuse what the cluster needs.
+func ofFirewalls(h Host) []Finding {
+	var out []Finding
+	for _, f := range h.Firewalls.Value {
+		refused := slices.Concat(f.Cluster, f.Pods, f.Applications)
+		if len(refused) == 0 {
+			continue
+		}
+		level, means := Warning, "Clients of applications that come by this host get no answer."
+		if len(f.Cluster)+len(f.Pods) > 0 {
+			level, means = Critical, "Other hosts and pods get no answer there, as with a broken cable."
+		}
+		out = append(out, Finding{
+			Level: level, What: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Means: means,
+			Type: "sudo holdfast doctor firewall", On: h.Name, Page: "docs/runbook/firewall.md",
+		})
 	}
 	return out
 }

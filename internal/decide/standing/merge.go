@@ -94,7 +94,7 @@ func withHost(list []Host, h Host) []Host {
 	}
 	o.Verified = first(o.Verified, h.Verified)
 	o.Registered, o.Labels, o.Peers = first(o.Registered, h.Registered), first(o.Labels, h.Labels), first(o.Peers, h.Peers)
-	o.Holds, o.Trouble = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble)
+	o.Holds, o.Trouble, o.Firewalls = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble), first(o.Firewalls, h.Firewalls)
 	list[i] = o
 	return list
 }

@@ -227,6 +227,14 @@ func situations(t *testing.T) map[string]Facts {
 	f.VIPs[1].Forged = []string{"3e:e1:f7:97:3e:d3 in the name of 10.98.0.12"}
 	out["vip-left-behind-and-forged"] = f
 
+	f = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	f.Hosts[1].Firewalls = Know([]state.SiteFirewall{
+		{Name: "firewalld", Cluster: []string{"protocol vrrp", "2379-2380/tcp", "5405-5412/udp"}, Pods: []string{"10.128.0.0/14"}},
+		{Name: "chain input of table inet filter", Unjudged: true},
+	}, "cp-2", now)
+	f.Hosts[0].Firewalls = Know([]state.SiteFirewall{{Name: "ufw", Applications: []string{"80/tcp", "443/tcp"}}}, "cp-1", now)
+	out["firewalls"] = f
+
 	f = pair()
 	f.SetUp = Know(SetUp{Doing: "step 2 of 5, Pacemaker is set up on cp-2"}, "the API", now)
 	out["pair-not-set-up"] = f

@@ -24,8 +24,10 @@ type Corosync struct {
 	WaitsNot bool
 	// Link is how the one link between the hosts is watched. It is chosen when
 	// the cluster is made: pcs changes it only while the cluster is stopped.
-	Link  []Setting
-	Totem []Setting
+	Link []Setting
+	// Crypto is how packets between the hosts are encrypted and signed.
+	Crypto []Setting
+	Totem  []Setting
 }
 
 // Setting is one name and its value, and why it has it.

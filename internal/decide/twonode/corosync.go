@@ -37,6 +37,11 @@ func ParseCorosync(text []byte) (Corosync, error) {
 	for _, totem := range root.all("totem") {
 		c.Name = totem.value("cluster_name")
 		c.Totem = append(c.Totem, totem.settings...)
+		for _, s := range totem.settings {
+			if name, ok := strings.CutPrefix(s.Name, "crypto_"); ok {
+				c.Crypto = append(c.Crypto, Setting{Name: name, Value: s.Value})
+			}
+		}
 		for _, link := range totem.all("interface") {
 			for _, s := range link.settings {
 				c.Link = append(c.Link, Setting{Name: strings.TrimPrefix(s.Name, "knet_"), Value: s.Value})
@@ -89,4 +94,15 @@ func parseSections(text string) (*section, error) {
 // package brings and starts: nobody's cluster.
 func (c Corosync) Example() bool {
 	return len(c.Nodes) == 1 && (c.Nodes[0].Address == "127.0.0.1" || c.Nodes[0].Address == "::1") && c.Name == "debian"
+}
+
+// Plain says what packets between the hosts lack, nothing where they are
+// encrypted and signed. Which cipher it is, a person may choose.
+func (c Corosync) Plain() string {
+	for _, name := range []string{"cipher", "hash"} {
+		if v, _ := value(c.Crypto, name); v == "" || v == "none" {
+			return "crypto_" + name
+		}
+	}
+	return ""
 }

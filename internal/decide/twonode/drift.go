@@ -14,6 +14,9 @@ type Difference struct {
 	// Ours is true for what is in the table of settings: it is set back. What is
 	// not, a person has made, and it is told alone.
 	Ours bool
+	// Own is true for what stands in a file of this host alone: it sets it back
+	// itself, whoever decides for Pacemaker.
+	Own bool
 }
 
 // Drift compares a whole configuration with the wanted one. What a person does
@@ -23,7 +26,7 @@ func Drift(have, want Config) []Difference {
 	var out []Difference
 	if is, ok := have.hosts(); ok && want.Corosync.Name != "" {
 		if should, _ := want.hosts(); is != should {
-			out = append(out, Difference{fmt.Sprintf("etcd: node_ip_map is %s, and the hosts are %s (kubectl -n openshift-etcd delete job two-node-setup has it set back)", is, should), false})
+			out = append(out, Difference{Words: fmt.Sprintf("etcd: node_ip_map is %s, and the hosts are %s (kubectl -n openshift-etcd delete job two-node-setup has it set back)", is, should)})
 		}
 	}
 	want = want.Of(have)
@@ -35,7 +38,13 @@ func Drift(have, want Config) []Difference {
 		out = append(out, c.drift(have.Constraints)...)
 	}
 	if have.Corosync.Name != "" {
-		out = append(out, differing("corosync.conf: ", have.Corosync.Totem, want.Corosync.Totem, true)...)
+		for _, d := range differing("corosync.conf: ", have.Corosync.Totem, want.Corosync.Totem, true) {
+			d.Own = true
+			out = append(out, d)
+		}
+		if plain := have.Corosync.Plain(); plain != "" {
+			out = append(out, Difference{Words: "corosync.conf: " + plain + " is not set: whoever reaches the network of the hosts forges a membership (set it on both hosts with the cluster stopped)"})
+		}
 		out = append(out, differing("corosync.conf: knet_", have.Corosync.Link, want.Corosync.Link, false)...)
 	}
 	return append(out, strange(have, want)...)
@@ -82,18 +91,18 @@ func differing(of string, have, want []Setting, ours bool) []Difference {
 		if !ok {
 			is = "not set"
 		}
-		out = append(out, Difference{fmt.Sprintf("%s%s is %s, not %s (%s)", of, w.Name, cmp.Or(is, "empty"), w.Value, w.Why), ours})
+		out = append(out, Difference{Words: fmt.Sprintf("%s%s is %s, not %s (%s)", of, w.Name, cmp.Or(is, "empty"), w.Value, w.Why), Ours: ours})
 	}
 	return out
 }
 
 func (r Resource) drift(have []Resource) []Difference {
 	if _, err := r.steps(have); err != nil {
-		return []Difference{{err.Error(), false}}
+		return []Difference{{Words: err.Error()}}
 	}
 	i := slices.IndexFunc(have, func(h Resource) bool { return h.ID == r.ID })
 	if i < 0 {
-		return []Difference{{"there is no resource " + r.ID, true}}
+		return []Difference{{Words: "there is no resource " + r.ID, Ours: true}}
 	}
 	h := have[i]
 	out := differing(r.ID+": ", h.Parameters, r.Parameters, true)
@@ -102,13 +111,13 @@ func (r Resource) drift(have []Resource) []Difference {
 		of := r.ID + ": " + op.Name + " "
 		out = append(out, differing(of, h.operation(op.Name), op.Settings, true)...)
 		if v, _ := value(h.operation(op.Name), "enabled"); v == "false" {
-			out = append(out, Difference{of + "is not enabled: nobody notices when it fails", false})
+			out = append(out, Difference{Words: of + "is not enabled: nobody notices when it fails"})
 		}
 	}
 	switch {
 	case r.Clone == nil:
 	case h.Clone == nil:
-		out = append(out, Difference{r.ID + " is not cloned: it runs on one host alone", true})
+		out = append(out, Difference{Words: r.ID + " is not cloned: it runs on one host alone", Ours: true})
 	default:
 		out = append(out, differing(r.Clone.ID+": ", h.Clone.Meta, r.Clone.Meta, true)...)
 	}
@@ -119,9 +128,9 @@ func (c Constraint) drift(have []Constraint) []Difference {
 	cmds, err := c.steps(have)
 	switch {
 	case err != nil:
-		return []Difference{{err.Error(), false}}
+		return []Difference{{Words: err.Error()}}
 	case len(cmds) > 0:
-		return []Difference{{"constraint " + c.ID + " is missing or another one (" + c.Why + ")", true}}
+		return []Difference{{Words: "constraint " + c.ID + " is missing or another one (" + c.Why + ")", Ours: true}}
 	}
 	return nil
 }

@@ -20,9 +20,9 @@ type Step string
 
 // The steps, in their order.
 const (
-	Auth     Step = "auth"      // both hosts' pcsd trust each other
+	Auth     Step = "auth"      // the host has the key of the two, and is in the cluster
 	Fencing  Step = "fencing"   // the fence agent's files are written, the peer's BMC tested
-	Setup    Step = "setup"     // the cluster, its devices, resources and constraints
+	Setup    Step = "setup"     // its devices, resources and constraints
 	Manifest Step = "manifest"  // how etcd is run
 	HandOver Step = "hand-over" // etcd leaves kubelet
 	Finish   Step = "finish"    // Pacemaker starts everything at boot
@@ -37,7 +37,7 @@ type Input struct {
 	Nodes []Node `json:"nodes"`
 	// Self is the name of the node that the step runs on.
 	Self string `json:"self"`
-	// Token is what the hosts' pcsd know each other by.
+	// Token is the secret of the two hosts, which their keys are made from.
 	Token string `json:"token,omitempty"`
 	// Fencing holds the device of each node.
 	Fencing []state.FencingDevice `json:"fencing,omitempty"`

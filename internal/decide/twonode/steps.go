@@ -15,11 +15,12 @@ type Command struct {
 	Why string
 }
 
-// CorosyncSteps returns the commands that make the cluster what is wanted,
-// before Pacemaker's configuration is looked at. It is an error where the
-// hosts are in another cluster, or in this one with other hosts.
+// CorosyncSteps returns the commands that make this host's corosync.conf what is
+// wanted. They speak to nobody: whoever carries them out gives them the file to
+// work on (--corosync_conf). It is an error where the host is in another cluster,
+// or in this one with other hosts.
 func CorosyncSteps(have, want Corosync) ([]Command, error) {
-	if have.Name == "" {
+	if have.Name == "" && len(have.Nodes) == 0 {
 		return []Command{setup(want)}, nil
 	}
 	if err := have.check(want); err != nil {
@@ -34,16 +35,17 @@ func CorosyncSteps(have, want Corosync) ([]Command, error) {
 	return nil, nil
 }
 
-// setup makes a cluster of hosts that are in none. pcs refuses hosts that are
-// in one already.
+// setup makes the file that puts a host into the cluster. Both hosts make the
+// same: nothing in it is made up by chance.
 func setup(c Corosync) Command {
 	args := []string{"cluster", "setup", c.Name}
 	for _, n := range c.Nodes {
 		args = append(args, n.Name, "addr="+n.Address)
 	}
 	args = append(append(args, "transport", "knet", "link"), words(c.Link)...)
-	args = append(args, "totem")
-	return Command{Args: append(args, words(c.Totem)...), Why: "the hosts are in no cluster yet: " + reasons(c.Totem)}
+	args = append(append(args, "crypto"), words(c.Crypto)...)
+	args = append(append(args, "totem"), words(c.Totem)...)
+	return Command{Args: append(args, "--no-cluster-uuid"), Why: "this host is in no cluster yet: " + reasons(c.Totem)}
 }
 
 // Final is in the words of an error that another try cannot end: it waits for a
@@ -64,7 +66,11 @@ func (c Corosync) check(want Corosync) error {
 			c.Name, listNodes(c.Nodes), listNodes(want.Nodes), Final)
 	case !c.TwoNode || c.WaitsNot:
 		return errors.New("corosync.conf lacks two_node: 1, or has wait_for_all: 0: a host that boots alone would start everything and fence its peer; " +
-			"set both back with the cluster stopped ('pcs cluster stop --all', 'pcs quorum update wait_for_all=1'); nothing was changed")
+			"set both back on both hosts with the cluster stopped ('pcs cluster stop --force', /etc/corosync/corosync.conf, 'pcs cluster start'); nothing was changed")
+	case c.Plain() != "":
+		return fmt.Errorf("corosync.conf has no %s: whoever reaches the network of the hosts forges a membership, and has a host fenced; "+
+			"set crypto_cipher: aes256 and crypto_hash: sha256 in its section totem on both hosts with the cluster stopped "+
+			"('pcs cluster stop --force', /etc/corosync/corosync.conf, 'pcs cluster start'); nothing was changed", c.Plain())
 	default:
 		return nil
 	}

@@ -129,7 +129,7 @@ func TestTheClusterIsMadeOnceAndNeverTakenFromSomebody(t *testing.T) {
 	}
 	change := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(string(text)) }
 	for _, c := range []struct{ name, conf, commands, problem string }{
-		{"none", "", "pcs cluster setup pcm cp-1 addr=10.98.0.11 cp-2 addr=10.98.0.12 transport knet link ping_interval=500 ping_timeout=5000 pong_count=1 totem token=1500 consensus=300\n", ""},
+		{"none", "", "pcs cluster setup pcm cp-1 addr=10.98.0.11 cp-2 addr=10.98.0.12 transport knet link ping_interval=500 ping_timeout=5000 pong_count=1 crypto cipher=aes256 hash=sha256 totem token=1500 consensus=300 --no-cluster-uuid\n", ""},
 		{"ours", string(text), "", ""},
 		{"another token", change("token: 1500", "token: 3000"), "pcs cluster config update totem token=1500\n", ""},
 		{"no consensus", change("    consensus: 300\n", ""), "pcs cluster config update totem consensus=300\n", ""},
@@ -137,6 +137,10 @@ func TestTheClusterIsMadeOnceAndNeverTakenFromSomebody(t *testing.T) {
 		{"another node", change("name: cp-2", "name: cp-3"), "", "cp-3 (10.98.0.12), not of"},
 		{"another address", change("10.98.0.12", "10.98.0.13"), "", "cp-2 (10.98.0.13), not of"},
 		{"quorum of two", change("    two_node: 1\n", ""), "", "lacks two_node"},
+		{"no cipher", change("crypto_cipher: aes256", "crypto_cipher: none"), "", "has no crypto_cipher"},
+		{"no hash", change("    crypto_hash: sha256\n", ""), "", "has no crypto_hash"},
+		{"another cipher", change("crypto_cipher: aes256", "crypto_cipher: aes128"), "", ""},
+		{"hosts without a name of the cluster", change("    cluster_name: pcm\n", ""), "", `is in the Corosync cluster "", not in "pcm"`},
 		{"no wait for all", change("two_node: 1", "two_node: 1\n    wait_for_all: 0"), "", "lacks two_node: 1, or has wait_for_all: 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

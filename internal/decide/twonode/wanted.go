@@ -20,7 +20,7 @@ func DeviceOf(node string) string { return node + "_redfish" }
 func Wanted(in Input) Config {
 	nodes := in.byName()
 	c := Config{
-		Corosync:   Corosync{Name: CorosyncName(in.Cluster), Nodes: nodes, TwoNode: true, Link: link(), Totem: totem()},
+		Corosync:   Corosync{Name: CorosyncName(in.Cluster), Nodes: nodes, TwoNode: true, Link: link(), Crypto: crypto(), Totem: totem()},
 		Properties: properties(),
 	}
 	for _, n := range nodes {
@@ -41,6 +41,14 @@ func link() []Setting {
 		{"ping_interval", "500", "in ms"},
 		{"ping_timeout", "5000", "longer than token and consensus, in ms: whether the peer is lost is for them to say, there is no second link to change to"},
 		{"pong_count", "1", "the first answer takes the link up again"},
+	}
+}
+
+// crypto is what pcs would choose, said so that nobody's other choice counts.
+func crypto() []Setting {
+	return []Setting{
+		{"cipher", "aes256", "who hears the packets reads none of them"},
+		{"hash", "sha256", "who has not the key forges no membership, and fences nobody"},
 	}
 }
 

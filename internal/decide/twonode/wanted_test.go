@@ -21,6 +21,7 @@ func settings(c Config) map[string]Setting {
 		}
 	}
 	add("link.", c.Corosync.Link)
+	add("crypto.", c.Corosync.Crypto)
 	add("totem.", c.Corosync.Totem)
 	add("", c.Properties)
 	for _, r := range c.Resources {

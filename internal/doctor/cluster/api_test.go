@@ -117,6 +117,18 @@ func TestARealClusterOfTwoIsJudged(t *testing.T) {
 	}
 }
 
+func TestPoliciesThatNobodyEnforcesAreNamed(t *testing.T) {
+	api, c := site(t)
+	api.Kubectl(t, "apply", "-f", "testdata/policies.yaml")
+	if got := says(look(t, c), "network-policies"); got != "ok" {
+		t.Errorf("with an enforcer: %s", got)
+	}
+	api.Kubectl(t, "apply", "-f", "testdata/refusal.yaml")
+	if got := says(look(t, c), "network-policies"); got != "warning\n: 1 NetworkPolicies protect from nothing: shop/deny-all" {
+		t.Error(got)
+	}
+}
+
 func TestWhatAgentsPublishedIsReadAndNoMore(t *testing.T) {
 	_, c := site(t)
 	hosts := look(t, c).Hosts

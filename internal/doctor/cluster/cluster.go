@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,7 +52,7 @@ func At(cfg *rest.Config) (*Cluster, error) {
 	cfg.QPS, cfg.Burst = 50, 100 // a person waits
 	cfg.Timeout = dialTime
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme, admissionv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -93,6 +95,7 @@ func (c *Cluster) Look(ctx context.Context) (Found, error) {
 	f.Cluster.Metal = ask(ctx, &f, c.metal)
 	f.Cluster.Remedies = ask(ctx, &f, c.remedies)
 	f.Cluster.DNS = ask(ctx, &f, c.nameServices)
+	f.Cluster.Unenforced = ask(ctx, &f, c.unenforced)
 	return f, nil
 }
 

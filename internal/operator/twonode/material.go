@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// tokenSecret holds the secret by which the hosts' pcsd trust each other.
+	// tokenSecret holds the secret of the two hosts, which their keys are made from.
 	tokenSecret = "pacemaker-auth"
 	tokenKey    = "token"
 	tokenBytes  = 32

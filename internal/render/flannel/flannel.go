@@ -53,7 +53,7 @@ func Manifests(s *site.Site) (state.File, error) {
 		guard.Policy, guard.Binding,
 		namespaceObject(), serviceAccount(), clusterRole(), clusterRoleBinding(), configMap(conf), daemonSet(s),
 	}
-	for _, object := range append(objects, warning()...) {
+	for _, object := range append(objects, refusal()...) {
 		data, err := document.Marshal(object)
 		if err != nil {
 			return state.File{}, fmt.Errorf("render flannel: %w", err)

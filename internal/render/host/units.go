@@ -204,8 +204,9 @@ After=network-online.target
 Wants=network-online.target
 `
 
-// pcsdDropin keeps a shutdown from waiting for pcsd, which was seen not to end
-// when it is asked to; it holds nothing that an end could harm.
+// pcsdDropin keeps a shutdown from waiting for pcsd, where a person started it: it
+// was seen not to end when it is asked to, and holds nothing that an end could
+// harm.
 const pcsdDropin = `[Service]
 TimeoutStopSec=5s
 `

@@ -1,0 +1,44 @@
+package install
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/ports"
+	"github.com/holdfast/holdfast/internal/firewall"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// tellFirewalls says what firewalls of the site on this host refuse: other hosts
+// would see a host that is silent. It keeps nothing from going on, since a person
+// may open them meanwhile and knows rules that nobody here understands.
+func (r *run) tellFirewalls(ctx context.Context) {
+	machines, err := r.Site.MachineNetworks()
+	pods, errPods := r.Site.PodNetworks()
+	if err != nil || errPods != nil {
+		return // said by the step itself
+	}
+	kind := ports.Kind{ControlPlane: r.Site.Role.ControlPlane(), Fencing: r.Site.Topology().Fencing, Flannel: r.Site.Flannel()}
+	found, err := firewall.ThisSite().Look(ctx, kind, ports.Place{Interface: r.facts.Interface, Machines: machines, Pods: pods})
+	if err != nil {
+		r.logf("  firewalls of the site: %v", err)
+	}
+	for _, line := range refusals(found) {
+		r.logf("  %s", line)
+	}
+}
+
+func refusals(found []state.SiteFirewall) []string {
+	var out []string
+	for _, f := range found {
+		switch {
+		case f.Refuses():
+			out = append(out, f.Name+" on this host refuses "+strings.Join(slices.Concat(f.Cluster, f.Pods, f.Applications), ", ")+
+				": other hosts and pods get no answer; docs/runbook/firewall.md has what to type")
+		case f.Unjudged:
+			out = append(out, f.Name+" refuses what no rule of it lets in: see that it lets in what docs/ports.md lists")
+		}
+	}
+	return out
+}

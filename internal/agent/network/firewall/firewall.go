@@ -1,0 +1,379 @@
+// Package firewall keeps the ports of this host from those who have no business
+// there, by one nftables table of ours, and looks what a firewall of the site
+// refuses. It changes no table but its own.
+package firewall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/ports"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Files of a host.
+const (
+	// AlsoPath is where a person says who else is let in, or that there are to be
+	// no rules.
+	AlsoPath     = "/etc/holdfast/firewall"
+	corosyncConf = "/etc/corosync/corosync.conf"
+)
+
+// The pauses of the piece.
+const (
+	// settle is the least time between two looks at the table.
+	settle = time.Second
+	// readEvery is the pause between two looks at what a person wrote.
+	readEvery = 5 * time.Second
+	// trusted is how long a table that was compared is taken to be the same.
+	trusted = 10 * time.Second
+	// rewatch is the pause before a watch that failed is begun anew.
+	rewatch = time.Second
+	// lookEvery is the pause between two looks at the firewalls of the site, each
+	// of which starts programs, and at the names of management controllers.
+	lookEvery = 10 * time.Minute
+	lookAgain = time.Minute // after one that failed
+	// lookTime bounds a look.
+	lookTime = time.Minute
+)
+
+// Table is our table: firewall.Table.
+type Table interface {
+	// Set makes the table what the rules say and reports whether it was not.
+	Set(r ports.Rules) (changed bool, err error)
+	// Watch calls told whenever something happened to the table, our own changes
+	// included.
+	Watch(ctx context.Context, told func()) error
+}
+
+// Options are what the piece works with.
+type Options struct {
+	// Root is where the host's files lie, "/" on a host.
+	Root string
+	// Flannel is true where the pod network is ours.
+	Flannel bool
+	// BMCs are the hosts of management controllers, names or addresses.
+	BMCs  []string
+	Table Table
+	// Site looks at the firewalls of the site, and Resolve for the addresses of a
+	// name.
+	Site    func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error)
+	Resolve func(context.Context, string) ([]netip.Addr, error)
+	Now     func() time.Time
+	Logf    func(format string, args ...any)
+}
+
+// Piece is the one writer of the table, and the source of what firewalls of the
+// site refuse.
+type Piece struct {
+	Options
+	poke chan struct{}
+
+	mu     sync.Mutex
+	view   state.NetworkView
+	memory ports.Memory
+	// known is false until a view was seen.
+	known bool
+	// rings are those of the last corosync.conf that could be read, names the
+	// addresses of management controllers that have names.
+	rings []netip.Addr
+	names map[string][]netip.Addr
+	// last are the rules that were compared with the table last, and when.
+	last    ports.Rules
+	checked time.Time
+	// said is the last table in words, mended what was done since the last
+	// Reconcile, which tells it.
+	said   string
+	mended []string
+	// found are the firewalls of the site that were told last.
+	found []state.SiteFirewall
+}
+
+// New makes the piece.
+func New(o Options) *Piece {
+	return &Piece{Options: o, poke: make(chan struct{}, 1), names: map[string][]netip.Addr{}}
+}
+
+// Name is for people.
+func (*Piece) Name() string { return "firewall" }
+
+// Withdraw leaves the table: the ports stay closed without the agent.
+func (*Piece) Withdraw(context.Context) error { return nil }
+
+// Reconcile makes the table what the view says.
+func (p *Piece) Reconcile(_ context.Context, v state.NetworkView) (string, error) {
+	p.mu.Lock()
+	p.view, p.known = v, true
+	p.mu.Unlock()
+	_, err := p.mend(false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said := strings.Join(p.mended, "; ")
+	p.mended = nil
+	return said, err
+}
+
+// mend decides, compares and writes. It returns when it has to be done again
+// though nothing changes, zero for never. What a person wrote that nobody
+// understands is told, and keeps no rule from being made. The view changes often
+// and the rules seldom: the same ones are not compared again at once, unless
+// the table was touched.
+func (p *Piece) mend(touched bool) (time.Time, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known {
+		return time.Time{}, nil
+	}
+	var again time.Time
+	p.memory, again = ports.Next(p.memory, p.view, p.Now())
+	h, told := p.host()
+	rules := ports.Decide(p.view, h, p.memory.Settled())
+	now := p.Now()
+	if !touched && now.Sub(p.checked) < trusted && reflect.DeepEqual(rules, p.last) {
+		return again, told
+	}
+	wrote, err := p.Table.Set(rules)
+	if err != nil {
+		p.checked = time.Time{}
+		return again, errors.Join(err, told)
+	}
+	p.last, p.checked = rules, now
+	words := describe(rules, p.memory.Settled())
+	if wrote {
+		said := words
+		if words == p.said {
+			said += ", which somebody or something had changed"
+		}
+		if len(p.mended) == 0 || p.mended[len(p.mended)-1] != said {
+			p.mended = append(p.mended, said)
+		}
+	}
+	p.said = words
+	return again, told
+}
+
+func describe(r ports.Rules, settled bool) string {
+	if !r.On {
+		return "no rules: " + AlsoPath + " says so"
+	}
+	n := map[string]int{}
+	for _, s := range r.Sets {
+		n[strings.TrimRight(s.Name, "46")] += len(s.Addresses)
+	}
+	words := fmt.Sprintf("%d rules, for %d addresses of hosts and %d of management controllers", len(r.Input)+len(r.Forward), n["hosts"], n["bmcs"])
+	if !settled {
+		words += "; the machine networks are let in to what is for control planes"
+	}
+	return words
+}
+
+// host is what this host's disk says. The caller holds the lock.
+func (p *Piece) host() (ports.Host, error) {
+	out := ports.Host{Flannel: p.Flannel, BMCs: p.bmcs()}
+	var errs []error
+	if err := p.readRings(); err != nil {
+		errs = append(errs, err)
+	}
+	out.Rings = p.rings
+	text, err := os.ReadFile(p.path(AlsoPath))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	var problems []string
+	out.Also, out.Off, problems = ports.ReadAlso(string(text))
+	for _, x := range problems {
+		errs = append(errs, errors.New(AlsoPath+": "+x))
+	}
+	return out, errors.Join(errs...)
+}
+
+func (p *Piece) path(name string) string { return filepath.Join(p.Root, name) }
+
+// readRings reads the addresses of the two hosts. Where that cannot be done they
+// are those that were read last.
+func (p *Piece) readRings() error {
+	text, err := os.ReadFile(p.path(corosyncConf))
+	if errors.Is(err, fs.ErrNotExist) {
+		p.rings = nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c, err := pacemakerstatus.ParseCorosync(text)
+	if err != nil {
+		return err
+	}
+	p.rings = nil
+	for _, n := range c.Nodes {
+		for _, text := range n.Addresses {
+			if a, err := netip.ParseAddr(text); err == nil && !a.IsLoopback() {
+				p.rings = append(p.rings, a)
+			}
+		}
+	}
+	return nil
+}
+
+// bmcs are the addresses of management controllers: of the site as it was
+// installed, and of the device that this host has now.
+func (p *Piece) bmcs() []netip.Addr {
+	var out []netip.Addr
+	for _, h := range p.bmcHosts() {
+		if a, err := netip.ParseAddr(h); err == nil {
+			out = append(out, a)
+		} else {
+			out = append(out, p.names[h]...)
+		}
+	}
+	return out
+}
+
+// bmcHosts reads devices for their addresses alone. One that cannot be read is
+// told of by who has to fence with it.
+func (p *Piece) bmcHosts() []string {
+	out := slices.Clone(p.BMCs)
+	targets, _ := fence.Targets(p.path(state.FencingDir))
+	for _, t := range targets {
+		dev, err := fence.ReadDevice(p.path(state.FencingDir), t)
+		if err != nil {
+			continue
+		}
+		if at, err := config.ParseBMCAddress(dev.Address); err == nil && !slices.Contains(out, at.Host) {
+			out = append(out, at.Host)
+		}
+	}
+	return out
+}
+
+func (p *Piece) wake() {
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Run mends the table when something of it was taken away and when the decision
+// asked for it, and looks at the firewalls of the site, until the context ends.
+func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() {
+		for ctx.Err() == nil {
+			_ = p.Table.Watch(ctx, p.wake) // without it the next Reconcile mends
+			_ = host.Sleep(ctx, rewatch)   // the loop looks at the context
+		}
+	})
+	parts.Go(func() {
+		for ctx.Err() == nil {
+			_ = host.Sleep(ctx, p.look(ctx, update)) // the loop looks at the context
+		}
+	})
+	for touched := true; ctx.Err() == nil; {
+		again, _ := p.mend(touched) // its error is that of the next Reconcile too
+		_ = host.Sleep(ctx, settle)
+		touched = p.await(ctx, again)
+	}
+	return nil
+}
+
+// await waits for the time again, or until the files are to be read again, and
+// reports whether it was poked meanwhile.
+func (p *Piece) await(ctx context.Context, again time.Time) bool {
+	pause := readEvery
+	if !again.IsZero() {
+		pause = min(pause, max(again.Sub(p.Now()), time.Millisecond))
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-p.poke:
+		return true
+	}
+	return false
+}
+
+// look looks at what changes seldom, and returns when to look again.
+func (p *Piece) look(ctx context.Context, update func(func(*state.NetworkView))) time.Duration {
+	p.mu.Lock()
+	v, known, hosts := p.view, p.known, p.bmcHosts()
+	p.mu.Unlock()
+	if !known || v.Host.Interface == "" {
+		return settle // the first view comes in a moment
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	pause := lookEvery
+	if !p.resolve(ctx, hosts) {
+		pause = lookAgain
+	}
+	found, err := p.Site(ctx, Kind(v, p.Flannel), Place(v))
+	if ctx.Err() != nil {
+		return lookAgain
+	}
+	if err != nil {
+		p.Logf("firewall: look at the firewalls of the site: %v", err)
+		pause = lookAgain
+	}
+	p.tell(found)
+	update(func(v *state.NetworkView) { v.SiteFirewalls = state.Known(found) })
+	return pause
+}
+
+// tell logs what firewalls of the site refuse, once.
+func (p *Piece) tell(found []state.SiteFirewall) {
+	for _, f := range found {
+		if f.Refuses() && !slices.ContainsFunc(p.found, func(o state.SiteFirewall) bool { return reflect.DeepEqual(o, f) }) {
+			p.Logf("firewall: %s refuses %s: docs/runbook/firewall.md", f.Name, strings.Join(slices.Concat(f.Cluster, f.Applications, f.Pods), ", "))
+		}
+	}
+	p.found = found
+}
+
+// resolve looks for the addresses of management controllers that have names, and
+// reports whether it has them all. Those of a name that has none at the moment
+// are those that it had.
+func (p *Piece) resolve(ctx context.Context, hosts []string) bool {
+	all := true
+	for _, h := range hosts {
+		if _, err := netip.ParseAddr(h); err == nil {
+			continue
+		}
+		addresses, err := p.Resolve(ctx, h)
+		if err != nil || len(addresses) == 0 {
+			all = false
+			continue
+		}
+		p.mu.Lock()
+		p.names[h] = addresses
+		p.mu.Unlock()
+		p.wake()
+	}
+	return all
+}
+
+// Kind is what a host is, as far as its ports depend on it.
+func Kind(v state.NetworkView, flannel bool) ports.Kind {
+	return ports.Kind{ControlPlane: v.Role.ControlPlane(), Fencing: v.Settings.Fencing, Flannel: flannel}
+}
+
+// Place is where a host is.
+func Place(v state.NetworkView) ports.Place {
+	return ports.Place{Interface: v.Host.Interface, Machines: v.Settings.MachineNetworks, Pods: v.Settings.PodNetworks}
+}

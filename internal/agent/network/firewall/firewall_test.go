@@ -1,0 +1,270 @@
+package firewall
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/decide/ports"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+var (
+	_ network.Piece  = (*Piece)(nil)
+	_ network.Source = (*Piece)(nil)
+)
+
+// fake is a table in memory.
+type fake struct {
+	mu    sync.Mutex
+	is    ports.Rules
+	sets  int
+	looks int
+	err   error
+	told  chan struct{}
+}
+
+func (f *fake) Set(r ports.Rules) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looks++
+	if f.err != nil || reflect.DeepEqual(f.is, r) {
+		return false, f.err
+	}
+	f.is, f.sets = r, f.sets+1
+	return true, nil
+}
+
+func (f *fake) Watch(ctx context.Context, told func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.told:
+			told()
+		}
+	}
+}
+
+func (f *fake) set(name string) []netip.Addr {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.is.Sets {
+		if s.Name == name {
+			return s.Addresses
+		}
+	}
+	return nil
+}
+
+type bench struct {
+	*Piece
+	t     *testing.T
+	table *fake
+	log   strings.Builder
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, table: &fake{told: make(chan struct{})}}
+	b.Piece = New(Options{
+		Root: t.TempDir(), Flannel: true, BMCs: []string{"10.99.0.111", "bmc-2.site"},
+		Table: b.table, Now: time.Now, Logf: func(f string, args ...any) { b.log.WriteString(f + "\n") },
+		Site: func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error) {
+			return []state.SiteFirewall{{Name: "firewalld", Cluster: []string{"2380/tcp"}}}, nil
+		},
+		Resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
+			if name == "bmc-2.site" {
+				return []netip.Addr{netip.MustParseAddr("10.99.0.112")}, nil
+			}
+			return nil, errors.New("no such host")
+		},
+	})
+	return b
+}
+
+func (b *bench) write(path, text string) {
+	b.t.Helper()
+	at := filepath.Join(b.Root, path)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func view() state.NetworkView {
+	plane := func(name, address string) state.Node {
+		return state.Node{Name: name, Labels: map[string]string{state.LabelControlPlane: ""}, Addresses: []netip.Addr{netip.MustParseAddr(address)}}
+	}
+	return state.NetworkView{
+		Role: state.RoleMaster, Stage: state.StageInstalled, LocalAPI: state.Known(true), Host: state.HostFacts{NodeName: "cp-1", Interface: "eth0"},
+		Settings: state.NetworkSettings{
+			ControlPlanes: 2, Fencing: true, MachineNetworks: []netip.Prefix{netip.MustParsePrefix("10.98.0.0/24")},
+			PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")},
+		},
+		Nodes: state.Known([]state.Node{plane("cp-1", "10.98.0.11"), plane("cp-2", "10.98.0.12")}),
+	}
+}
+
+// running runs the piece in the bubble of a test; its end ends it.
+func (b *bench) running() <-chan state.NetworkView {
+	ctx, stop := context.WithCancel(b.t.Context())
+	told, ended := make(chan state.NetworkView, 16), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = b.Run(ctx, func(change func(*state.NetworkView)) {
+			var v state.NetworkView
+			change(&v)
+			told <- v
+		})
+	}()
+	b.t.Cleanup(func() { stop(); <-ended })
+	return told
+}
+
+func (b *bench) reconcile(v state.NetworkView) string {
+	b.t.Helper()
+	said, err := b.Reconcile(b.t.Context(), v)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return said
+}
+
+func TestTheTableIsWrittenOnceAndFollowsWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		if said := b.reconcile(view()); !strings.Contains(said, "the machine networks are let in") {
+			t.Errorf("said %q", said)
+		}
+		if said := b.reconcile(view()); said != "" || b.table.sets != 1 || b.table.looks != 1 {
+			t.Errorf("said %q, %d writes, %d looks", said, b.table.sets, b.table.looks)
+		}
+		more := view()
+		more.Nodes.Value = append(slices.Clone(more.Nodes.Value), state.Node{Name: "w-1", Labels: map[string]string{state.LabelWorker: ""}, Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.21")}})
+		b.reconcile(more)
+		if got := b.table.set("hosts4"); len(got) != 3 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+func TestRulesBecomeNarrowByThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.running()
+		b.reconcile(view())
+		time.Sleep(3 * settle)
+		synctest.Wait()
+		b.reconcile(view())
+		time.Sleep(ports.Tighten)
+		synctest.Wait()
+		if said := b.reconcile(view()); strings.Contains(said, "machine networks") || said == "" {
+			t.Errorf("said %q", said)
+		}
+	})
+}
+
+func TestATableThatSomebodyTookAwayIsBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.running()
+		b.reconcile(view())
+		time.Sleep(2 * settle)
+		b.table.mu.Lock()
+		b.table.is = ports.Rules{}
+		b.table.mu.Unlock()
+		b.table.told <- struct{}{}
+		time.Sleep(2 * settle)
+		synctest.Wait()
+		if b.table.set("hosts4") == nil {
+			t.Error("it is not back")
+		}
+		if said := b.reconcile(view()); !strings.Contains(said, "which somebody or something had changed") {
+			t.Errorf("said %q", said)
+		}
+	})
+}
+
+func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.running()
+		b.write(corosyncConf, "totem {\n cluster_name: x\n}\nnodelist {\n node {\n  ring0_addr: 10.98.0.11\n  ring1_addr: 10.97.0.11\n  name: cp-1\n }\n node {\n  ring0_addr: 10.98.0.12\n  ring1_addr: 10.97.0.12\n  name: cp-2\n }\n}\n")
+		b.write(state.FencingDir+"/cp-2.json", `{"target":"cp-2","address":"https://10.99.0.99/redfish/v1/Systems/1","username":"u","password":"p"}`)
+		b.write(AlsoPath, "10.20.0.7\nnonsense\n")
+		_, err := b.Reconcile(t.Context(), view())
+		if err == nil || !strings.Contains(err.Error(), `/etc/holdfast/firewall: line 2: "nonsense" is neither`) {
+			t.Error(err)
+		}
+		if got := b.table.set("control-planes4"); !slices.Contains(got, netip.MustParseAddr("10.97.0.12")) {
+			t.Errorf("the second link is not known: %v", got)
+		}
+		b.table.mu.Lock()
+		if !slices.ContainsFunc(b.table.is.Input, func(r ports.Rule) bool { return slices.Contains(r.Nets, netip.MustParsePrefix("10.20.0.7/32")) }) {
+			t.Error("whom a person let in is not")
+		}
+		b.table.mu.Unlock()
+		time.Sleep(3 * settle)
+		synctest.Wait()
+		want := []netip.Addr{netip.MustParseAddr("10.99.0.99"), netip.MustParseAddr("10.99.0.111"), netip.MustParseAddr("10.99.0.112")}
+		if got := b.table.set("bmcs4"); !slices.Equal(got, want) {
+			t.Errorf("%v", got)
+		}
+		b.write(corosyncConf, "totem {") // being written
+		_, _ = b.Reconcile(t.Context(), view())
+		if got := b.table.set("control-planes4"); !slices.Contains(got, netip.MustParseAddr("10.97.0.12")) {
+			t.Errorf("a half file took the peer away: %v", got)
+		}
+		b.write(AlsoPath, "off\n")
+		time.Sleep(2 * readEvery)
+		synctest.Wait()
+		if b.table.is.On {
+			t.Error("a person wants no rules")
+		}
+	})
+}
+
+func TestWhatAFirewallOfTheSiteRefusesIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		told := b.running()
+		b.reconcile(view())
+		time.Sleep(3 * settle)
+		if v := <-told; !v.SiteFirewalls.Known || v.SiteFirewalls.Value[0].Name != "firewalld" {
+			t.Errorf("%+v", v.SiteFirewalls)
+		}
+		time.Sleep(3 * lookEvery)
+		synctest.Wait()
+		if n := strings.Count(b.log.String(), "refuses"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+	})
+}
+
+func TestAKernelThatRefusesIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.table.err = errors.New("no nf_tables")
+		for range 2 {
+			if _, err := b.Reconcile(t.Context(), view()); err == nil {
+				t.Error("the error is not told")
+			}
+		}
+		b.table.err = nil
+		if said := b.reconcile(view()); said == "" || b.table.sets != 1 {
+			t.Errorf("said %q", said)
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Page is the table as docs/ports.md has it.
+func Page() string {
+	var b strings.Builder
+	b.WriteString("| port | who listens | on | from | what the listener asks | why |\n|---|---|---|---|---|---|\n")
+	for _, p := range table {
+		_, _ = fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", p.title(), p.name(), p.On, p.From, p.Proof, p.Why)
+	}
+	return b.String()
+}
+
+// title is the port for a person: 53/tcp, udp.
+func (p Port) title() string {
+	if p.has(VRRP) {
+		return "VRRP (112)"
+	}
+	var protocols []string
+	for _, x := range p.Protocols {
+		protocols = append(protocols, string(x))
+	}
+	return p.number("–") + "/" + strings.Join(protocols, ", ")
+}
+
+func (p Port) name() string {
+	if p.For == "" {
+		return p.Who
+	}
+	return p.Who + ": " + p.For
+}
+
+// kinds are the hosts for which the runbook has commands.
+var kinds = []struct {
+	title string
+	Kind
+}{
+	{"A control plane, one of two", Kind{ControlPlane: true, Fencing: true, Flannel: true}},
+	{"Another control plane", Kind{ControlPlane: true, Flannel: true}},
+	{"A worker", Kind{Flannel: true}},
+}
+
+// Commands is what docs/runbook/firewall.md has a person type.
+func Commands(pods []netip.Prefix) string {
+	var b strings.Builder
+	for _, k := range kinds {
+		_, _ = fmt.Fprintf(&b, "### %s\n\n```\n%s\n```\n\n```\n%s\n```\n\n", k.title,
+			strings.Join(Firewalld(k.Kind, pods), "\n"), strings.Join(UFWRules(k.Kind, pods), "\n"))
+	}
+	return b.String()
+}

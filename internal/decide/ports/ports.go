@@ -1,0 +1,179 @@
+// Package ports is the one table of the ports of a host: who listens, on which
+// hosts, and from where it is allowed. It makes the rules of our own nftables
+// table (Decide), the page docs/ports.md, the commands that open a firewall of
+// the site, and the judgement of one (Refused).
+package ports
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Protocol is what a port belongs to.
+type Protocol string
+
+// The protocols. VRRP has no ports.
+const (
+	TCP  Protocol = "tcp"
+	UDP  Protocol = "udp"
+	VRRP Protocol = "vrrp"
+)
+
+// Where says which hosts listen.
+type Where string
+
+// The hosts that listen.
+const (
+	Every    Where = "every host"
+	Controls Where = "control planes"
+	Pair     Where = "two control planes with fencing"
+	Routers  Where = "hosts with a router"
+	Flannel  Where = "every host, with the pod network Flannel"
+	Holders  Where = "hosts that may hold a virtual IP"
+)
+
+// From says who may ask.
+type From string
+
+// Who may ask. What is not for everybody is kept by rules of ours, but for the
+// last two.
+const (
+	Anybody   From = "anybody"
+	NoPods    From = "anybody but pods"
+	Planes    From = "control planes"
+	Hosts     From = "hosts of the cluster"
+	Machines  From = "the machine networks"
+	Neighbour From = "peers on the same network" // by the table of adverts, or the listener itself
+	Itself    From = "the host itself"           // it listens on a loopback address
+)
+
+// Port is one line of the table: a port, or the ports from First to Last.
+type Port struct {
+	First, Last uint16
+	Protocols   []Protocol
+	// Who listens, and For what, empty where that is clear.
+	Who, For string
+	On       Where
+	From     From
+	// Proof is what the listener itself asks of who connects.
+	Proof string
+	// Why is why it is allowed from there and from nowhere else.
+	Why string
+}
+
+// The protocols of a line.
+var (
+	tcp  = []Protocol{TCP}
+	udp  = []Protocol{UDP}
+	both = []Protocol{TCP, UDP}
+	vrrp = []Protocol{VRRP}
+)
+
+// What a listener asks.
+const (
+	none   = "none"
+	theirs = "the application's"
+	yesNo  = "it says yes or no, to hosts and what watches them"
+)
+
+// The ports that other packages listen on are constants of theirs; a test holds
+// the table against them.
+var table = []Port{
+	{0, 0, vrrp, "keepalived", "", Holders, Neighbour, "none: source and hops are compared", "the nftables table `holdfast_vrrp` drops what is no peer's"},
+	{22, 22, tcp, "sshd", "", Every, Anybody, "the distribution's", "no rule of ours names it: a person has to get in"},
+	{53, 53, both, "CoreDNS", "the host's name server", Every, Anybody, none, "hosts and pods ask it, and who else the site lets"},
+	{80, 80, tcp, "routers", "HTTP", Routers, Anybody, theirs, "what the cluster is for"},
+	{443, 443, tcp, "routers", "HTTPS", Routers, Anybody, theirs, "what the cluster is for"},
+	{1936, 1936, tcp, "routers", "health and metrics", Routers, Anybody, none, "load balancers of the site and monitoring ask it"},
+	{2224, 2224, tcp, "pcsd", "", Pair, Planes, "a token, over TLS that nobody verifies", "nothing of ours asks it"},
+	{2379, 2380, tcp, "etcd", "", Controls, Planes, "mutual TLS, by an authority of its own", "no other host has a certificate"},
+	{2381, 2381, tcp, "etcd", "metrics", Controls, Itself, none, ""},
+	{state.RacePort, state.RacePort, tcp, "the daemon of etcd", "", Pair, NoPods, "mutual TLS, by the peer's name", "who gives way in a cut is asked over any network that joins the two, from any address"},
+	{5353, 5353, udp, "the agent", "multicast DNS", Every, Neighbour, "none: hops are compared", "the API's names are never taken from it"},
+	{5405, 5412, udp, "Corosync", "a port for each link", Pair, Planes, "a key that the two share", "no other host has the key"},
+	{6443, 6443, tcp, "the API server", "", Controls, Anybody, "certificates and tokens", "persons, hosts and pods ask it"},
+	{8472, 8472, udp, "VXLAN", "the pod network", Flannel, Hosts, none, "who reaches it puts packets into the pod network"},
+	{9444, 9444, tcp, "haproxy", "readiness", Controls, Machines, none, yesNo},
+	{9445, 9445, tcp, "haproxy", "the API servers", Controls, Anybody, "the API server's", "the API's virtual IPs lead there"},
+	{9454, 9454, tcp, "haproxy", "health of the API", Controls, Machines, none, yesNo},
+	{10248, 10248, tcp, "kubelet", "health", Every, Itself, none, ""},
+	{10249, 10249, tcp, "kube-proxy", "metrics", Every, Itself, none, ""},
+	{10250, 10250, tcp, "kubelet", "", Every, Anybody, "certificates and tokens, which the API server judges", "API servers ask it, and pods that collect metrics"},
+	{10256, 10256, tcp, "kube-proxy", "health", Every, Anybody, none, "load balancers of the site ask it"},
+	{10257, 10257, tcp, "kube-controller-manager", "", Controls, Itself, "tokens", ""},
+	{10259, 10259, tcp, "kube-scheduler", "", Controls, Itself, "tokens", ""},
+	{10270, 10270, tcp, "holdfast-operator", "health", Controls, Itself, none, ""},
+	{10272, 10272, tcp, "holdfast-operator", "metrics", Controls, Itself, none, ""},
+	{18080, 18080, tcp, "CoreDNS", "health", Every, Machines, none, yesNo},
+	{22623, 22623, tcp, "the configuration server", "", Controls, NoPods, "a join secret", "hosts of any network may join, and a pod is no host"},
+	{29445, 29445, tcp, "haproxy", "statistics", Controls, Itself, none, ""},
+	{29446, 29446, tcp, "the agent", "metrics", Every, Itself, none, ""},
+	{firstNodePort, lastNodePort, both, "Services", "node ports", Every, Anybody, theirs, "what the cluster is for"},
+}
+
+// The ports that Services of type NodePort get.
+const firstNodePort, lastNodePort = 30000, 32767
+
+// Table returns the lines of the table, ordered by port.
+func Table() []Port { return slices.Clone(table) }
+
+// Owner returns who listens at a TCP port of hosts, empty for nobody. Those of
+// routers and of Services are left out: a router may have them.
+func Owner(port int32) string {
+	for _, p := range table {
+		if p.On != Routers && p.First != firstNodePort && p.has(TCP) && int32(p.First) <= port && port <= int32(p.Last) {
+			return p.Who
+		}
+	}
+	return ""
+}
+
+func (p Port) has(protocol Protocol) bool { return slices.Contains(p.Protocols, protocol) }
+
+// number is the port, or the ports, as firewalls write them.
+func (p Port) number(to string) string {
+	if p.First == p.Last {
+		return fmt.Sprint(p.First)
+	}
+	return fmt.Sprintf("%d%s%d", p.First, to, p.Last)
+}
+
+// foreign reports whether somebody outside of the host may ask.
+func (p Port) foreign() bool { return p.From != Itself }
+
+// closedToPods reports whether pods may not ask.
+func (p Port) closedToPods() bool {
+	switch p.From {
+	case NoPods, Planes, Hosts, Machines:
+		return true
+	case Anybody, Neighbour, Itself:
+	}
+	return false
+}
+
+// Kind is what a host is, as far as its ports depend on it.
+type Kind struct {
+	ControlPlane, Fencing, Flannel bool
+}
+
+// listens reports whether such a host has the port. Whether it has a router, or
+// may hold a virtual IP, changes: every host counts as one that may.
+func (k Kind) listens(p Port) bool {
+	switch p.On {
+	case Controls:
+		return k.ControlPlane
+	case Pair:
+		return k.ControlPlane && k.Fencing
+	case Flannel:
+		return k.Flannel
+	case Every, Routers, Holders:
+	}
+	return true
+}
+
+// of are the ports of a host that others may ask.
+func of(k Kind) []Port {
+	return slices.DeleteFunc(Table(), func(p Port) bool { return !p.foreign() || !k.listens(p) })
+}

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/render/flannel"
+)
+
+// unenforced lists the NetworkPolicies that nobody enforces: all but the
+// operator's own while the refusal of new ones is there, which whoever brings an
+// enforcer takes away. Clusters of earlier releases have a warning of that name.
+func (c *Cluster) unenforced(ctx context.Context) ([]string, error) {
+	err := c.reader.Get(ctx, client.ObjectKey{Name: flannel.RefusalName}, &admissionv1.ValidatingAdmissionPolicy{})
+	if apierrors.IsNotFound(err) {
+		return []string{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the policy about NetworkPolicies: %w", err)
+	}
+	var list networkingv1.NetworkPolicyList
+	if err := c.reader.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list NetworkPolicies: %w", err)
+	}
+	out := []string{}
+	for _, p := range list.Items {
+		if p.Namespace != ingress.OperandNamespace {
+			out = append(out, p.Namespace+"/"+p.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
