@@ -249,8 +249,11 @@ func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
 		return nil // nobody is there to be told, and nothing would count
 	}
 	text, err := json.Marshal(statement)
-	if err != nil || string(text) == k.published {
+	if err != nil {
 		return err
+	}
+	if string(text) == k.published {
+		return k.repeats(ctx)
 	}
 	k.serial++
 	statement.Serial = uint64(s.Uptime) + k.serial // grows over a restart of the daemon too
@@ -270,6 +273,24 @@ func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
 // packets are lost it takes seconds, and what is told again meanwhile only
 // lengthens its queue.
 const tellAgain = 3 * time.Second
+
+// repeat is how often the same statement is told though nothing changed. This host's
+// Pacemaker may hold what the peer's lost: it is the writer of attributes that tells
+// all of them when hosts meet, and what was told at that moment may lose against its
+// older word (seen with 2.1.5: the peer waited for this host's word for good).
+const repeat = 10 * time.Second
+
+// repeats tells the same statement once more.
+func (k *Keeper) repeats(ctx context.Context) error {
+	if k.numbered == "" || time.Since(k.toldAt) < repeat {
+		return nil
+	}
+	k.toldAt = time.Now()
+	if err := k.Publish(ctx, k.numbered); err != nil {
+		return fmt.Errorf("tell the peer again: %w", err)
+	}
+	return nil
+}
 
 // heardSelf takes what Pacemaker holds as this host's statement. One that was
 // lost, as when Pacemaker was restarted, is told again; at once where it holds

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -330,6 +331,34 @@ func TestAStatementIsToldAgainOnceItWasLost(t *testing.T) {
 			if got := told(c.holds, c.after); got != c.want {
 				t.Errorf("%s: told again %t", c.sentence, got)
 			}
+		}
+	})
+}
+
+// TestTheSameStatementIsRepeated is of a peer whose Pacemaker lost what this host's
+// holds: as when both met, and an older word was sent to all.
+func TestTheSameStatementIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		k := newKeeper(t, w, state.EtcdStarted)
+		told := func() int {
+			s := state.EtcdSnapshot{Host: "alpha", Boot: "boot-2", Uptime: time.Minute, Record: state.Known(state.EtcdRecord{State: state.EtcdPair}), Pacemaker: state.EtcdPacemaker{Contact: state.Known(true), Ring: 7}}
+			if err := k.publish(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			return len(w.published)
+		}
+		told()
+		time.Sleep(repeat - 1)
+		if n := told(); n != 1 {
+			t.Errorf("told %d times before its time", n)
+		}
+		time.Sleep(time.Nanosecond)
+		if n := told(); n != 2 || !reflect.DeepEqual(w.published[0], w.published[1]) {
+			t.Errorf("told %d times: %+v", n, w.published)
+		}
+		if n := told(); n != 2 {
+			t.Errorf("told again at once")
 		}
 	})
 }

@@ -221,14 +221,18 @@ func (o *Observer) stopped(ctx context.Context, s *state.EtcdSnapshot) {
 	s.Data = o.data
 }
 
+// statement takes the peer's newest statement. Pacemaker may bring an older one of
+// the same boot back: when hosts meet, what the writer of attributes had is sent to
+// all, and that may be older than what each of them got meanwhile.
 func (o *Observer) statement(ctx context.Context, s *state.EtcdSnapshot) {
 	st, found, err := o.Statement(ctx, o.Peer)
 	if err != nil || !found {
 		return
 	}
-	if st.Boot != o.received.Boot || st.Serial != o.received.Serial {
+	if st.Boot != o.received.Boot || st.Serial > o.received.Serial {
 		o.received, o.receivedAt = st, s.Uptime
 	}
+	st = o.received
 	st.Age = s.Uptime - o.receivedAt
 	s.Statement = state.Known(st)
 }

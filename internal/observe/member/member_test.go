@@ -139,6 +139,27 @@ func TestContactIsTheMembershipOfCorosync(t *testing.T) {
 	}
 }
 
+// When hosts meet, Pacemaker may bring back what the peer said before.
+func TestAnOlderStatementOfTheSameBootDoesNotCount(t *testing.T) {
+	h := &seen{}
+	o := newObserver(t, h)
+	o.SetMembership(state.Known(state.Membership{Ring: 9, Members: []string{"alpha", "beta"}, Quorate: true}))
+	for _, c := range []struct {
+		holds state.EtcdStatement
+		want  uint64
+	}{
+		{state.EtcdStatement{Boot: "p", Serial: 4}, 4},
+		{state.EtcdStatement{Boot: "p", Serial: 7}, 7},
+		{state.EtcdStatement{Boot: "p", Serial: 4}, 7},
+		{state.EtcdStatement{Boot: "q", Serial: 2}, 2},
+	} {
+		h.statement = c.holds
+		if s := look(t, o, Wish{}); s.Statement.Value.Serial != c.want || s.Statement.Value.Boot != c.holds.Boot {
+			t.Errorf("of %+v counts %+v", c.holds, s.Statement.Value)
+		}
+	}
+}
+
 func TestLeavingBeginsWhenPacemakerAskedForIt(t *testing.T) {
 	h := &seen{clock: time.Minute}
 	o := newObserver(t, h)
