@@ -382,9 +382,9 @@ func TestTheOperatorMayDoNoMoreThanItHasTo(t *testing.T) {
 	c := newCluster(t)
 	own := c.r.Client
 	for name, try := range map[string]error{
-		"read secrets of others":           own.List(t.Context(), &corev1.SecretList{}, client.InNamespace("kube-system")),
-		"read all secrets":                 own.List(t.Context(), &corev1.SecretList{}),
-		"read what others publish":         own.List(t.Context(), &corev1.SecretList{}, client.InNamespace(NamespaceManaged)),
+		"make a secret of others":          own.Create(t.Context(), &corev1.Secret{ObjectMeta: objectMeta("kube-system", "x")}),
+		"change a secret of others":        own.Patch(t.Context(), &corev1.Secret{ObjectMeta: objectMeta("default", "x")}, client.RawPatch(types.MergePatchType, []byte(`{"data":{}}`))),
+		"delete a secret of others":        own.Delete(t.Context(), &corev1.Secret{ObjectMeta: objectMeta("default", "x")}),
 		"write to the site's own":          own.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: objectMeta("openshift-config", "x")}),
 		"delete an IngressController":      own.Delete(t.Context(), &operatorv1.IngressController{ObjectMeta: objectMeta(decide.Namespace, "default")}),
 		"delete a router's pod":            own.Delete(t.Context(), &corev1.Pod{ObjectMeta: objectMeta(decide.OperandNamespace, "x")}),

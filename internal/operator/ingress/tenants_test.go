@@ -135,6 +135,7 @@ func TestNamesThatAreJoinedAreNobodyElses(t *testing.T) {
 	c.create(c.secured(rule("shop-prod", "web", "shop.example.com", "/", "api"), "tls"))
 	c.create(c.secured(rule("shop", "prod-web", "shop-example.com", "/", "prod-api"), "prod-tls"))
 	c.create(rule("shop", "last", "last.example.com", "/", "prod-api"))
+	c.copyCertificates()
 	r.startBriefly()
 	r.until("it serves the last Ingress", func() bool { return r.whose(ports[0], "last.example.com", "/") != "" })
 	for host, want := range map[string]string{

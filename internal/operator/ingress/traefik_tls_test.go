@@ -51,6 +51,13 @@ func (r *router) certificateFor(port int32, name string) string {
 	return strings.Join(secure.ConnectionState().PeerCertificates[0].DNSNames, " ")
 }
 
+// copyCertificates copies what Ingresses and Gateways name, as the operator does.
+func (c *cluster) copyCertificates() {
+	c.t.Helper()
+	_, err := (&certificates.Reconciler{Client: c.r.Client, Routes: c.r.Client, Live: c.r.Client}).Reconcile(c.t.Context(), ctrl.Request{})
+	c.must(err)
+}
+
 // TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis: a namespace
 // that is made while a router runs is served with its own certificate within
 // seconds, by the same process and the same connections as before; a Gateway's
@@ -58,12 +65,6 @@ func (r *router) certificateFor(port int32, name string) string {
 func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T) {
 	r, ports := onPorts(t)
 	c := r.c
-	copies := &certificates.Reconciler{Client: c.r.Client, Routes: c.r.Client, Live: c.r.Client}
-	copyAll := func() {
-		t.Helper()
-		_, err := copies.Reconcile(t.Context(), ctrl.Request{})
-		c.must(err)
-	}
 	c.route("mine", "openshift-x")
 	r.start()
 	roots := r.roots()
@@ -91,7 +92,7 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 		Rules: []networkingv1.IngressRule{{Host: "bank.shop.example"}},
 	}})
 	began := time.Now()
-	copyAll()
+	c.copyCertificates()
 	r.until("the tenant's certificate is served", func() bool { return r.certificateFor(ports[1], "bank.shop.example") == "bank.shop.example" })
 	t.Logf("a new namespace is served with its certificate after %s", time.Since(began).Round(time.Millisecond))
 	c.must(ask())
@@ -115,7 +116,7 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 	r.until("the Gateway's certificate is served", func() bool { return r.certificateFor(ports[1], "gate.edge.example") == "gate.edge.example" })
 
 	c.must(c.admin.Delete(t.Context(), secret))
-	copyAll()
+	c.copyCertificates()
 	r.until("a certificate that is gone is served no more", func() bool { return r.certificateFor(ports[1], "bank.shop.example") != "bank.shop.example" })
 	c.must(ask())
 	if got := r.answer("https", ports[1], "mine.x.example", "/", roots); got == 0 || got == http.StatusServiceUnavailable {
