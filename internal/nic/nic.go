@@ -154,7 +154,8 @@ func Solicit(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := conn.WriteTo(data, nil, &net.IPAddr{IP: allRouters, Zone: name}); err != nil {
+	// By number: Go remembers for a minute which number a name had.
+	if _, err := conn.WriteTo(data, nil, &net.IPAddr{IP: allRouters, Zone: strconv.Itoa(link.Index)}); err != nil {
 		return fmt.Errorf("ask for routers on %s: %w", name, err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"golang.org/x/net/icmp"
@@ -115,7 +116,9 @@ func (r Router) say(c *Conn) error {
 	if err != nil {
 		return err
 	}
-	_, _ = c.conn.WriteTo(data, nil, &net.IPAddr{IP: allNodes, Zone: c.link.Name})
+	// By number: a name is looked up in the network namespace of whichever thread
+	// this runs on.
+	_, _ = c.conn.WriteTo(data, nil, &net.IPAddr{IP: allNodes, Zone: strconv.Itoa(c.link.Index)})
 	return nil
 }
 
