@@ -230,6 +230,9 @@ func (h *testHost) startDaemonWith(config string) {
 // killDaemon kills both processes, as the end of a container does.
 func (h *testHost) killDaemon() {
 	child := h.pid(render.VRRPPIDFile)
+	if child > 1 {
+		_ = syscall.Kill(child, syscall.SIGSTOP) // the end of its parent tells it to end in good order
+	}
 	_ = h.daemon.Process.Kill()
 	if child > 1 {
 		_ = syscall.Kill(child, syscall.SIGKILL)
