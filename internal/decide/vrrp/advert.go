@@ -8,12 +8,17 @@ import "encoding/binary"
 // covers the addresses between which it goes; to is one of the peers.
 func (i Instance) Farewell(to int, centiseconds uint16) []byte { return i.advert(to, 0, centiseconds) }
 
+// greeting is the priority of a Greeting.
+const greeting = 1
+
 // Greeting is the advert by which a host says to a peer that it is there, with a
 // priority below any that asks for a VIP: a holder answers with its own, others
 // discard it. A firewall on this host that lets in what belongs to packets of
 // its own lets the holder's adverts in from then on; without it the host would
 // hear nobody, and take the VIP from its holder.
-func (i Instance) Greeting(to int, centiseconds uint16) []byte { return i.advert(to, 1, centiseconds) }
+func (i Instance) Greeting(to int, centiseconds uint16) []byte {
+	return i.advert(to, greeting, centiseconds)
+}
 
 func (i Instance) advert(to int, priority byte, centiseconds uint16) []byte {
 	b := []byte{3<<4 | advertType, i.RouterID, priority, 1, byte(centiseconds >> 8 & 0x0f), byte(centiseconds), 0, 0}

@@ -64,8 +64,9 @@ func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes 
 }
 
 // friends are the hardware addresses of an instance's peers that nothing is
-// known of, and whether a peer announces its VIP. What comes in a peer's name
-// from a foreign hardware address is no friend's.
+// known of, and whether a peer announces its VIP: a greeting, and the word of one
+// that leaves, are no announcement. What comes in a peer's name from a foreign
+// hardware address is no friend's.
 func friends(h Heard, who senders, i Instance) (macs []string, announced bool) {
 	for _, f := range h.Frames {
 		a := f.Source
@@ -78,7 +79,7 @@ func friends(h Heard, who senders, i Instance) (macs []string, announced bool) {
 		if len(who.of[a]) == 0 {
 			macs = append(macs, f.MAC)
 		}
-		announced = announced || f.Advert && f.RouterID == i.RouterID
+		announced = announced || f.Advert && f.RouterID == i.RouterID && f.Priority > greeting
 	}
 	return macs, announced
 }

@@ -72,7 +72,7 @@ func FuzzParseFrame(f *testing.F) {
 func TestHardCase17_WhoAnswersForAVIPAndIsNoPeerIsAStranger(t *testing.T) {
 	i := vrrp.Instance{Name: "shop_API_0", Kind: vrrp.API, VIP: addr("10.98.0.5"), Source: addr("10.98.0.11"), Peers: addrs("10.98.0.12"), RouterID: 231}
 	answer := vrrp.Frame{MAC: "02:00:00:00:00:63", Claims: addr("10.98.0.5")}
-	peerAdvert := vrrp.Frame{MAC: "02:00:00:00:00:0c", Advert: true, Source: addr("10.98.0.12"), RouterID: 231}
+	peerAdvert := vrrp.Frame{MAC: "02:00:00:00:00:0c", Advert: true, Source: addr("10.98.0.12"), RouterID: 231, Priority: 65}
 	stranger := []state.VIPClaim{{VIP: addr("10.98.0.5"), By: "02:00:00:00:00:63"}}
 	for _, c := range []struct {
 		name   string

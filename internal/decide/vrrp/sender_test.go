@@ -65,6 +65,7 @@ func TestAVIPThatAnotherHostLeftBehindIsTold(t *testing.T) {
 		{"a stranger answers", []vrrp.Frame{answersFor("10.98.0.5", mac(99))}, []state.VIPClaim{{VIP: addr("10.98.0.5"), By: mac(99)}}},
 		{"a host answers and announces it", []vrrp.Frame{answersFor("10.98.0.5", mac(12)), advertFrom("10.98.0.12", mac(12), 65)}, nil},
 		{"a stranger answers and sends in a peer's name", []vrrp.Frame{answersFor("10.98.0.5", mac(99)), advertFrom("10.98.0.12", mac(99), 65)}, []state.VIPClaim{{VIP: addr("10.98.0.5"), By: mac(99)}}},
+		{"a stranger answers while a peer greets", []vrrp.Frame{answersFor("10.98.0.5", mac(99)), advertFrom("10.98.0.12", mac(12), 1)}, []state.VIPClaim{{VIP: addr("10.98.0.5"), By: mac(99)}}},
 		{"a peer of an older version answers and announces it", []vrrp.Frame{answersFor("10.98.0.5", mac(13)), advertFrom("10.98.0.13", mac(113), 65)}, nil},
 	} {
 		got, _ := vrrp.Claims(heard(nil, c.frames...), told(), apiOnly)
