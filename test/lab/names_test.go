@@ -47,7 +47,8 @@ func (c cluster) everyHostHasNames(s shape) {
 // one question and the pause after it take.
 const longestWithoutName = 2*time.Second + 500*time.Millisecond
 
-// asks is how many questions each pod asks while a host is away: a minute's.
+// asks is how many questions each pod asks while a host is away: a minute's, or
+// four where nobody refuses the connection after the question.
 const asks = 200
 
 // namesOutliveAHost cuts the power of a worker, or of a control plane where
@@ -78,7 +79,7 @@ func (c cluster) namesOutliveAHost(s shape) {
 	cut := time.Now()
 	c.must("lab", "fault", "power-cut", lost, "--name", c.name)
 	for _, p := range hosts[:len(hosts)-1] {
-		c.eventually(4*time.Minute, "the pod on "+p.Spec.NodeName+" goes on asking", func() error {
+		c.eventually(6*time.Minute, "the pod on "+p.Spec.NodeName+" goes on asking", func() error {
 			out, err := c.kubectl("logs", p.Metadata.Name, "--timestamps", "--since-time="+cut.UTC().Format(time.RFC3339))
 			if err != nil {
 				return err
