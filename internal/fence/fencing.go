@@ -50,9 +50,11 @@ type attempt struct {
 	byHand    bool
 	// turn is whose turn it is; readable is when the first question was asked
 	// that the BMC answered.
-	turn     state.FenceRace
-	readable time.Time
-	refused  refusals
+	turn state.FenceRace
+	// lost is whether the target was no member once, back whether it is again.
+	lost, back bool
+	readable   time.Time
+	refused    refusals
 	// offSince is when the BMC first answered Off, since the last request and
 	// since it said something else; offAsked is when it was last asked that.
 	offSince, offAsked time.Time
@@ -213,7 +215,7 @@ func (f *attempt) progress() fencing.Progress {
 		p.Readable = f.readable.Sub(f.begin)
 	}
 	p.OffFor = max(0, f.offAsked.Sub(f.offSince))
-	p.Turn, p.GaveWay = f.turn.Turn, f.gaveWayUntil(p.Elapsed)
+	p.Turn, p.GaveWay, p.Back = f.turn.Turn, f.gaveWayUntil(p.Elapsed), f.back
 	if p.Requests > 0 {
 		p.SinceRequest = time.Since(f.asked[p.Requests-1])
 		p.RequestFailed = f.requests[p.Requests-1]() != nil

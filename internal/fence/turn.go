@@ -44,6 +44,8 @@ func (f *attempt) askTurn(ctx context.Context, cut bool) {
 	if turn.Turn != f.turn.Turn && turn.Turn != state.RaceOrder {
 		f.warn("fence of %s: %s: %s", f.dev.Target, turns[turn.Turn], turn.Why)
 	}
+	f.lost = f.lost || state.Is(turn.There, false)
+	f.back = f.lost && state.Is(turn.There, true)
 	f.turn = turn
 }
 
@@ -69,7 +71,7 @@ func (f *attempt) pause(ctx context.Context, d fencing.Decision) error {
 		return host.Sleep(ctx, d.Wait)
 	}
 	for end := time.Now().Add(d.Wait); ; {
-		if f.askTurn(ctx, false); f.turn.Turn == state.RaceFirst {
+		if f.askTurn(ctx, false); f.turn.Turn == state.RaceFirst || f.back {
 			return ctx.Err()
 		}
 		left := time.Until(end) // a daemon that hangs took some of it

@@ -93,6 +93,39 @@ func TestAHostThatGivesWayWaitsUntilItsWordIsOver(t *testing.T) {
 	}
 }
 
+// TestATargetThatIsBackIsNotFencedForWhatIsOver has a host wait for its turn while
+// the two lose and find each other, as where many packets are lost.
+func TestATargetThatIsBackIsNotFencedForWhatIsOver(t *testing.T) {
+	t.Parallel()
+	b, _ := judge(t, func(n int, _ state.RaceRequest) (state.FenceRace, error) {
+		answers := []state.Fact[bool]{{}, state.Known(false), {}}
+		if n <= len(answers) {
+			return state.FenceRace{There: answers[n-1]}, nil
+		}
+		return state.FenceRace{There: state.Known(true)}, nil
+	})
+	b.dev.Delay = time.Minute
+	b.write(t)
+	if code := b.call(t, "action=off", "plug=cp-1"); code == exitOK || !strings.Contains(b.err.String(), "a member of the cluster again") {
+		t.Errorf("exit %d: %s", code, b.err.String())
+	}
+	if n := len(b.bmc.Resets()); n != 0 {
+		t.Errorf("%d resets", n)
+	}
+}
+
+// TestAMemberIsFencedWhereThatIsAskedFor has the target be there all the time: a
+// resource on it does not stop.
+func TestAMemberIsFencedWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	b, r := judge(t, func(int, state.RaceRequest) (state.FenceRace, error) {
+		return state.FenceRace{There: state.Known(true)}, nil
+	})
+	b.dev.Delay = 700 * time.Millisecond
+	b.write(t)
+	r.cut(t, b)
+}
+
 func TestADaemonThatDiesLeavesTheOrderAndWhatWasPromised(t *testing.T) {
 	t.Parallel()
 	const gives, delay = 800 * time.Millisecond, 700 * time.Millisecond

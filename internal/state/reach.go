@@ -48,6 +48,10 @@ type FenceRace struct {
 	// Until is when this host's giving way ends, since its boot, or ended; zero
 	// where it did not give way. The delay of the order counts from then.
 	Until time.Duration `json:"until,omitempty"`
+	// There is whether Corosync has the target in its membership. It is unknown
+	// for a moment after the target is back, since a link that flaps loses it again,
+	// and where it was reset meanwhile, or says nothing.
+	There Fact[bool] `json:"there,omitzero"`
 }
 
 // RaceRequestPath is where the daemon of etcd takes a RaceRequest, on its

@@ -205,6 +205,7 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 		return state.EtcdStatement{}, false, fmt.Errorf("statement of %s: %w", peer, err)
 	}
 	st.race.heardOf(got.Addresses)
+	st.race.spoke(got.Boot)
 	if err := st.addStopping(ctx, peer, &got); err != nil {
 		return state.EtcdStatement{}, false, err
 	}

@@ -42,8 +42,13 @@ type race struct {
 	side fencerace.Side
 	// addresses are where the peer may be asked.
 	addresses []netip.Addr
+	known     bool          // Corosync has told whether it has the peer
 	there     bool          // Corosync has the peer
 	lost      time.Duration // when it lost it, zero for never
+	met       time.Duration // when it found it, zero for never
+	// boot is that of the peer's newest statement since then, lostBoot what it was
+	// when the peer was lost; empty where it has said nothing.
+	boot, lostBoot string
 	// unanswered is true where a question was left without an answer since the
 	// peer was lost, which is told once.
 	unanswered bool
@@ -79,14 +84,18 @@ func orUnknown(s state.ReachState) string {
 func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.known = r.known || m.Known
 	if !m.Known || peer == r.there {
 		return
 	}
 	r.there, r.unanswered = peer, false
 	r.side = fencerace.Back(r.side, r.fenced())
-	if !peer {
-		r.lost = r.uptime()
+	if peer {
+		r.met = r.uptime()
+	} else {
+		r.lost, r.lostBoot = r.uptime(), r.boot
 	}
+	r.boot = ""
 	for _, c := range []chan struct{}{r.wake, r.hurry} {
 		select {
 		case c <- struct{}{}:
@@ -131,8 +140,25 @@ func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceR
 		r.log("race to fence %s: %s %s", q.Target, turn.Turn, turn.Why)
 	}
 	r.turn = turn.Turn
+	if r.known && (!r.there || now-r.met >= settled && r.boot != "" && r.boot == r.lostBoot) {
+		turn.There = state.Known(r.there)
+	}
 	return turn
 }
+
+// spoke takes the boot of the peer's newest statement. A peer that was reset is
+// there again too, and is fenced: only a fence says that what it ran is over.
+func (r *race) spoke(boot string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.there {
+		r.boot = boot
+	}
+}
+
+// settled is how long a peer has to be there to be back: a link that flaps brings
+// it back for a second.
+const settled = 2 * time.Second
 
 // answer is this host's word to its peer. One that is back wants to know what this
 // host holds, and no promise.

@@ -397,3 +397,47 @@ func TestAHostThatCannotListenSaysSoOnceAndTriesAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestAPeerIsThereOnceItStays has it come back for a second and get lost again, and
+// come back after a reset.
+func TestAPeerIsThereOnceItStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRace(false, func() time.Duration { return time.Since(time.Unix(0, 0)) }, t.Logf)
+		lost := func() { r.setMembership(anyRing, false) }
+		back := func(boot string) func() {
+			return func() {
+				r.setMembership(anyRing, true)
+				r.spoke(boot)
+			}
+		}
+		wait := func(d time.Duration) func() { return func() { time.Sleep(d) } }
+		unknown, there, gone := state.Fact[bool]{}, state.Known(true), state.Known(false)
+		for _, c := range []struct {
+			does string
+			do   func()
+			want state.Fact[bool]
+		}{
+			{"nobody knows yet", func() {}, unknown},
+			{"it is there", back("a"), unknown},
+			{"it is lost", lost, gone},
+			{"it is back", back("a"), unknown},
+			{"for a moment", wait(settled - time.Millisecond), unknown},
+			{"and lost", lost, gone},
+			{"back again", back("a"), unknown},
+			{"and stays", wait(settled), there},
+			{"it is lost once more", lost, gone},
+			{"what it said before is read late", func() { r.spoke("a") }, gone},
+			{"it was reset", back("b"), unknown},
+			{"and stays up", wait(time.Minute), unknown},
+			{"lost as it is now", lost, gone},
+			{"back and silent", func() { r.setMembership(anyRing, true) }, unknown},
+			{"for long", wait(time.Minute), unknown},
+			{"until it speaks", func() { r.spoke("b") }, there},
+		} {
+			c.do()
+			if got := r.decide(state.RaceRequest{Target: "cp-1"}, state.EtcdReport{}).There; got != c.want {
+				t.Errorf("%s: %+v, want %+v", c.does, got, c.want)
+			}
+		}
+	})
+}

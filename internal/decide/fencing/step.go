@@ -104,6 +104,9 @@ type Progress struct {
 	// the fence's begin. A fencing network that hangs delays both hosts, and the
 	// order between them counts from its end.
 	Readable time.Duration
+	// Back is true where the target was lost when the fence began, and is a member
+	// again: what the fence was asked for is over.
+	Back bool
 }
 
 // Direct reports whether the agent asks by itself and not through the
@@ -217,6 +220,8 @@ func Next(p Progress, r Reading) Decision {
 		return Decision{Step: Refuse, Why: "the BMC is another machine's"}
 	case p.Confirmed:
 		return Decision{Step: Refuse, Why: said(r) + ", and a person has confirmed that the target is off: it has not joined since, and is left to come back"}
+	case p.Requests == 0 && p.Back:
+		return Decision{Step: Refuse, Why: said(r) + ", and the target is a member of the cluster again: its power is not cut for what is over"}
 	case p.Requests == 0 && lasting[r.Reason]:
 		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
 	case p.Requests == 0 && p.Elapsed < p.hold():

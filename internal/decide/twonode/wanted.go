@@ -86,6 +86,8 @@ func device(node string) Resource {
 			{"pcmk_action_limit", "-1", "a fence does not wait for a monitor of a slow BMC"},
 			{"pcmk_reboot_timeout", "240s", "as stonith-timeout"},
 			{"pcmk_off_timeout", "240s", "as stonith-timeout"},
+			{"pcmk_reboot_retries", "1", "the agent tries again by itself; where it ends a fence that is moot, Pacemaker decides anew and does not ask for the same once more"},
+			{"pcmk_off_retries", "1", "as pcmk_reboot_retries"},
 			{"pcmk_monitor_timeout", "90s", "two answers of the BMC, each of which is given up after 40 s"},
 			{"pcmk_status_timeout", "60s", "an answer of the BMC is given up after 40 s"},
 		},
