@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"time"
@@ -19,8 +18,6 @@ import (
 	"github.com/holdfast/holdfast/internal/access"
 	"github.com/holdfast/holdfast/internal/host"
 )
-
-func (h Host) api() string { return "https://" + netip.AddrPortFrom(h.Machine.Address, 6443).String() }
 
 // apis makes every attempt as everybody, at each API server in turn.
 func (a *attacker) apis(ctx context.Context, found []identity) {
@@ -41,7 +38,7 @@ func (a *attacker) try(ctx context.Context, who identity, server Host, attempt a
 		return
 	}
 	l := Line{Name: attempt.Name, Who: who.name, To: server.Name, Expected: Refused, Got: failed, Began: time.Now(), Agent: a.agent()}
-	answer, err := attempt.Try(ctx, who.client, server.api(), who.token, l.Agent)
+	answer, err := attempt.Try(ctx, who.client, a.at(server, a.api), who.token, l.Agent)
 	if err != nil {
 		l.Detail = err.Error()
 		a.note(ctx, l)
@@ -61,7 +58,7 @@ func (a *attacker) try(ctx context.Context, who identity, server Host, attempt a
 func (a *attacker) ask(ctx context.Context, who identity, method, path, body string, out any) (int, error) {
 	var last error
 	for _, server := range a.ControlPlanes {
-		answer, err := access.Attempt{Method: method, Path: path, Body: body}.Try(ctx, who.client, server.api(), who.token, a.agent())
+		answer, err := access.Attempt{Method: method, Path: path, Body: body}.Try(ctx, who.client, a.at(server, a.api), who.token, a.agent())
 		if err != nil {
 			last = err
 			continue
@@ -127,9 +124,6 @@ func csr(name string, groups ...string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// awaited is how long a certificate is waited for.
-const awaited = 15 * time.Second
-
 // impersonate asks for the certificate of a control plane's kubelet. To ask is
 // every host's right; to be given it is the attempt.
 func (a *attacker) impersonate(ctx context.Context, who identity, victim string) {
@@ -154,7 +148,7 @@ func (a *attacker) impersonate(ctx context.Context, who identity, victim string)
 		l.Got, l.Status, l.Detail = string(Refused), status, fmt.Sprint("not even asked for: ", err)
 		return
 	}
-	for end := time.Now().Add(awaited); time.Now().Before(end) && ctx.Err() == nil; _ = host.Sleep(ctx, time.Second) {
+	for end := time.Now().Add(a.awaited); time.Now().Before(end) && ctx.Err() == nil; _ = host.Sleep(ctx, time.Second) {
 		if _, err := a.ask(ctx, who, http.MethodGet, "/apis/certificates.k8s.io/v1/certificatesigningrequests/"+made.Metadata.Name, "", &made); err != nil {
 			l.Detail = err.Error()
 		}
@@ -166,6 +160,9 @@ func (a *attacker) impersonate(ctx context.Context, who identity, victim string)
 	l.Got, l.Detail = string(Refused), fmt.Sprint(made.Status.Conditions)
 }
 
+// kubeletPort is where kubelets answer.
+const kubeletPort = 10250
+
 // kubelets asks those of control planes for what they run, and to run something.
 func (a *attacker) kubelets(ctx context.Context, found []identity) {
 	for _, who := range found {
@@ -176,7 +173,7 @@ func (a *attacker) kubelets(ctx context.Context, found []identity) {
 				{Name: "the logs of a control plane", Method: http.MethodGet, Path: "/logs/kubernetes/audit/audit.log"},
 				{Name: "a command on a control plane", Method: http.MethodPost, Path: "/run/kube-system/kube-apiserver-" + h.Name + "/kube-apiserver?cmd=id"},
 			} {
-				a.request(ctx, who, h.Name, "https://"+netip.AddrPortFrom(h.Machine.Address, 10250).String(), attempt)
+				a.request(ctx, who, h.Name, a.at(h, kubeletPort), attempt)
 			}
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/site"
 )
 
 // Part is what is attempted.
@@ -122,6 +124,10 @@ func (l Line) String() string {
 type attacker struct {
 	Config
 	run string
+	// api and config are where API servers and configuration servers answer.
+	api, config uint16
+	// awaited is how long a certificate is waited for.
+	awaited time.Duration
 
 	mu    sync.Mutex
 	out   *json.Encoder
@@ -140,7 +146,10 @@ func Run(ctx context.Context, c Config, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, loot.Close()) }()
 	ctx, stop := context.WithTimeout(ctx, time.Duration(c.Seconds)*time.Second)
 	defer stop()
-	a := &attacker{Config: c, run: fmt.Sprint(time.Now().UnixMilli()), out: json.NewEncoder(out), loot: loot}
+	a := &attacker{
+		Config: c, run: fmt.Sprint(time.Now().UnixMilli()), out: json.NewEncoder(out), loot: loot,
+		api: site.APIPort, config: site.ConfigServerPort, awaited: 15 * time.Second,
+	}
 	switch c.Part {
 	case Secrets:
 		a.secrets(ctx)
@@ -191,6 +200,11 @@ func (a *attacker) keep(text []byte) {
 	if _, err := a.loot.Write(append(text, '\n')); err != nil {
 		a.errs = append(a.errs, err)
 	}
+}
+
+// at is where a host answers.
+func (a *attacker) at(h Host, port uint16) string {
+	return "https://" + netip.AddrPortFrom(h.Machine.Address, port).String()
 }
 
 // agent is a name for one request.

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"net/netip"
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/access"
@@ -15,10 +14,6 @@ import (
 
 // intruder is a host that nobody has.
 const intruder = "intruder"
-
-func (h Host) configServer() string {
-	return "https://" + netip.AddrPortFrom(h.Machine.Address, site.ConfigServerPort).String()
-}
 
 // joins asks for the certificate of a control plane as everybody. Whoever has a
 // worker's pointer that has not ended may make a worker of another name: he goes
@@ -56,7 +51,7 @@ func (a *attacker) admission(ctx context.Context, who identity, server Host) ide
 		return identity{}
 	}
 	l := Line{Name: "a worker's configuration", Who: who.name, To: server.Name, Expected: Open, Got: answered}
-	answer, err := access.Attempt{Method: http.MethodGet, Path: "/config/worker"}.Try(ctx, who.client, server.configServer(), who.token, a.agent())
+	answer, err := access.Attempt{Method: http.MethodGet, Path: "/config/worker"}.Try(ctx, who.client, a.at(server, a.config), who.token, a.agent())
 	if err != nil || answer.Status != http.StatusOK {
 		return identity{}
 	}
@@ -90,7 +85,7 @@ func (a *attacker) admission(ctx context.Context, who identity, server Host) ide
 // secret is what the configuration server gives for a token that opens it.
 func (a *attacker) secret(ctx context.Context, who identity, server Host, name, path string) identity {
 	l := Line{Name: name, Who: who.name, To: server.Name, Expected: Open, Got: answered}
-	answer, err := access.Attempt{Method: http.MethodPost, Path: path}.Try(ctx, who.client, server.configServer(), who.token, a.agent())
+	answer, err := access.Attempt{Method: http.MethodPost, Path: path}.Try(ctx, who.client, a.at(server, a.config), who.token, a.agent())
 	if err != nil {
 		l.Got, l.Detail = failed, err.Error()
 		a.note(ctx, l)
@@ -111,11 +106,11 @@ func (a *attacker) asAnother(ctx context.Context, who identity, server Host) {
 			{Name: "the bootstrap token of " + victim.Name, Method: http.MethodPost, Path: "/hosts/" + victim.Name + "/bootstrap-token"},
 			{Name: "a report in the name of " + victim.Name, Method: http.MethodPost, Path: "/progress/" + victim.Name, Body: `{}`},
 		} {
-			a.request(ctx, who, server.Name, server.configServer(), attempt)
+			a.request(ctx, who, server.Name, a.at(server, a.config), attempt)
 		}
 	}
 	for _, victim := range a.ControlPlanes {
-		a.request(ctx, who, server.Name, server.configServer(),
+		a.request(ctx, who, server.Name, a.at(server, a.config),
 			access.Attempt{Name: "admission as " + victim.Name, Method: http.MethodPost, Path: "/hosts/" + victim.Name})
 	}
 }
@@ -132,7 +127,7 @@ func (a *attacker) configServers(ctx context.Context, found []identity) {
 				{Name: "admission as a control plane", Method: http.MethodPost, Path: "/hosts/" + server.Name},
 				{Name: "a control plane's bootstrap token", Method: http.MethodPost, Path: "/hosts/" + server.Name + "/bootstrap-token"},
 			} {
-				a.request(ctx, who, server.Name, server.configServer(), attempt)
+				a.request(ctx, who, server.Name, a.at(server, a.config), attempt)
 			}
 		}
 	}
