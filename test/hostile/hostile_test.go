@@ -87,6 +87,9 @@ func open(t *testing.T) *siege {
 			}
 		})
 	}
+	if !site.Lab.Layout.APIVIPs[0].Is4() {
+		t.Fatalf("the attacker speaks IPv4, and lab %s has IPv6 first: take one with --families v4 or v4,v6", *labName)
+	}
 	dir, err := filepath.Abs(filepath.Join(*output, time.Now().UTC().Format("20060102-150405")))
 	if err != nil {
 		t.Fatal(err)

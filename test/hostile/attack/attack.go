@@ -136,42 +136,43 @@ type attacker struct {
 	errs  []error
 }
 
-// Run attempts everything, again and again, until the time is up, and writes a
-// line for each attempt. The error says what kept it from attempting something.
+// Run attempts everything once, and again and again until the time is up, and writes
+// a line for each attempt. The error says what kept it from attempting something.
 func Run(ctx context.Context, c Config, out io.Writer) (err error) {
 	loot, err := os.OpenFile(c.Loot, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, loot.Close()) }()
-	ctx, stop := context.WithTimeout(ctx, time.Duration(c.Seconds)*time.Second)
-	defer stop()
+	lasts := time.Duration(c.Seconds) * time.Second
 	a := &attacker{
 		Config: c, run: fmt.Sprint(time.Now().UnixMilli()), out: json.NewEncoder(out), loot: loot,
 		api: site.APIPort, config: site.ConfigServerPort, awaited: 15 * time.Second,
 	}
 	switch c.Part {
 	case Secrets:
-		a.secrets(ctx)
+		a.secrets(ctx, lasts)
 	case Wire:
-		a.wire(ctx)
+		a.wire(ctx, lasts)
 	default:
 		return fmt.Errorf("part %q: must be %s or %s", c.Part, Secrets, Wire)
 	}
 	return errors.Join(a.errs...)
 }
 
-// secrets makes each attempt at least once; what is sent to nobody in particular
-// goes on beside it.
-func (a *attacker) secrets(ctx context.Context) {
+// secrets makes each attempt at least once, however long that takes; what is sent to
+// nobody in particular goes on beside it.
+func (a *attacker) secrets(ctx context.Context, lasts time.Duration) {
+	timed, stop := context.WithTimeout(ctx, lasts)
+	defer stop()
 	found := a.search(ctx)
 	a.bmcs(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { a.betweenHostsAndBMCs(ctx) })
-	beside.Go(func() { a.adverts(ctx) })
-	beside.Go(func() { a.packets(ctx) })
+	beside.Go(func() { a.betweenHostsAndBMCs(timed) })
+	beside.Go(func() { a.adverts(timed) })
+	beside.Go(func() { a.packets(timed) })
 	found = append(found, a.joins(ctx, found)...)
-	for first := true; first || ctx.Err() == nil; first = false {
+	for first := true; first || timed.Err() == nil; first = false {
 		a.apis(ctx, found)
 		a.kubelets(ctx, found)
 		a.configServers(ctx, found)

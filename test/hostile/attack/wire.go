@@ -135,7 +135,9 @@ const wireFor = 20 * time.Second
 
 // wire leads to this host what is sent to the API's address, then keeps the
 // address from everybody.
-func (a *attacker) wire(ctx context.Context) {
+func (a *attacker) wire(ctx context.Context, lasts time.Duration) {
+	ctx, end := context.WithTimeout(ctx, lasts)
+	defer end()
 	once, stop := context.WithTimeout(ctx, wireFor)
 	everybody := Place{MAC: broadcast.String(), Address: netip.IPv4Unspecified()}
 	a.lead(once, trap{
