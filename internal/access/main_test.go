@@ -15,5 +15,7 @@ var server *apitest.API
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard()) // what has no logger of its own is libraries' small talk
-	os.Exit(apitest.Main(m, &server))
+	os.Exit(apitest.MainWith(m, &server, apitest.Setup{Arguments: func(folder string) ([]string, error) {
+		return apitest.AsRendered(folder, "../render/kubeadm/testdata/init-two-dual.yaml")
+	}}))
 }

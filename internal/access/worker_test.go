@@ -156,9 +156,15 @@ func boundPod(namespace, account, node string) *corev1.Pod {
 	}}
 }
 
-// stolen is a client with the token that kubelet of worker-1 asks for, of an
-// account whose pod is bound to that host.
+// stolen is a client with the token of an account.
 func (c *cluster) stolen(namespace, account string) client.Client {
+	c.t.Helper()
+	return c.with(c.tokenOf(namespace, account))
+}
+
+// tokenOf is the token that kubelet of worker-1 asks for, of an account whose pod
+// is bound to that host: the one that lies there.
+func (c *cluster) tokenOf(namespace, account string) string {
 	c.t.Helper()
 	ctx := c.t.Context()
 	pod := boundPod(namespace, account, "worker-1")
@@ -174,7 +180,7 @@ func (c *cluster) stolen(namespace, account string) client.Client {
 		err = c.kubelet.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, request)
 		return err == nil
 	}, func() string { return err.Error() })
-	return c.with(request.Status.Token)
+	return request.Status.Token
 }
 
 func (c *cluster) with(token string) client.Client {

@@ -45,7 +45,7 @@ const missing = "not shown: "
 // marks is the order in which they stand in a cell, the nearest to a real site last.
 var marks = []string{
 	markText, markUnit, markByHand, markNetwork, markAPI, markHost,
-	"lab", "lab twonode", "lab vip", "lab ingress", "lab chaos", "lab conformance",
+	"lab", "lab twonode", "lab vip", "lab ingress", "lab chaos", "lab conformance", "lab hostile",
 }
 
 // evidence is all that a row may call a proof.

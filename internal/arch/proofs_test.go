@@ -39,7 +39,7 @@ var realThings = map[string]string{
 }
 
 // skipWords finds in the reason of a skip the command that plays the test.
-var skipWords = regexp.MustCompile(`'(?:hack/test|make) (lab-test|twonode|vip|ingress|bench|chaos|conformance)'`)
+var skipWords = regexp.MustCompile(`'(?:hack/test|make) (lab-test|twonode|vip|ingress|bench|chaos|conformance|hostile)'`)
 
 // approvedName is what a test is called that compares a text with an approved
 // one, whatever it looks at on its way.
@@ -56,7 +56,7 @@ type testSource struct {
 // file that is no Go is the compiler's to tell.
 var allProofs = sync.OnceValue(func() []proof {
 	folders := map[string]*testSource{}
-	for _, root := range []string{"../../internal", "../../test", "../../cmd", "../../payload"} {
+	for _, root := range []string{"../../internal", "../../test", "../../cmd", "../../payload", "../../hack"} {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
 				return err

@@ -23,13 +23,11 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/apitest"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 	"github.com/holdfast/holdfast/internal/render/manifests"
-	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/sitetest"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -41,41 +39,11 @@ func TestMain(m *testing.M) {
 }
 
 // root is of the keys of the server that is tested.
-var root = []byte("0123456789abcdef0123456789abcdef")
+var root = apitest.Root
 
-// asRendered are the arguments of an API server as kubeadm is told them, its
-// files below a folder.
+// asRendered are the arguments of an API server as kubeadm is told them.
 func asRendered(folder string) ([]string, error) {
-	s := &site.Site{Identity: site.Identity{EncryptionRoot: root, EncryptionKeys: []int{1}}}
-	files, err := apiserver.Files(s)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := host.WriteFiles(folder, files); err != nil {
-		return nil, err
-	}
-	init, err := os.ReadFile("../kubeadm/testdata/init-two-dual.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for document := range bytes.SplitSeq(init, []byte("---\n")) {
-		var c struct {
-			APIServer struct {
-				ExtraArgs []apiserver.Flag `json:"extraArgs"`
-			} `json:"apiServer"`
-		}
-		if err := yaml.Unmarshal(document, &c); err != nil {
-			return nil, err
-		}
-		for _, a := range c.APIServer.ExtraArgs {
-			if strings.HasPrefix(a.Value, "/") {
-				a.Value = filepath.Join(folder, a.Value)
-			}
-			out = append(out, "--"+a.Name+"="+a.Value)
-		}
-	}
-	return out, nil
+	return apitest.AsRendered(folder, "../kubeadm/testdata/init-two-dual.yaml")
 }
 
 // client is the API as somebody else than an administrator, whose name is empty.

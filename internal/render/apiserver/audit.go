@@ -84,8 +84,9 @@ func auditPolicy() auditv1.Policy {
 				"services/proxy", "nodes/proxy")},
 			// They follow every kind there is.
 			{Level: auditv1.LevelNone, Users: components, Verbs: reads},
-			// All else, a watch once, when it ends.
-			{Level: auditv1.LevelMetadata, OmitStages: []auditv1.Stage{auditv1.StageResponseStarted}},
+			// All else, a watch when it begins and when it ends. No stage is left out: one
+			// who is not known is refused in the first, and has no second.
+			{Level: auditv1.LevelMetadata},
 		},
 	}
 }

@@ -1,0 +1,144 @@
+package attack
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/access"
+	"github.com/holdfast/holdfast/internal/ignition"
+	"github.com/holdfast/holdfast/internal/site"
+)
+
+// intruder is a host that nobody has.
+const intruder = "intruder"
+
+// joins asks for the certificate of a control plane as everybody. Whoever has a
+// worker's pointer that has not ended may make a worker of another name: he goes
+// that way as far as it leads, and tries each step in another host's name.
+func (a *attacker) joins(ctx context.Context, found []identity) []identity {
+	victim := a.ControlPlanes[0]
+	for _, who := range found {
+		if who.node {
+			a.impersonate(ctx, who, victim.Name)
+		}
+	}
+	for _, who := range found {
+		admission := a.admission(ctx, who, victim)
+		if admission.token == "" {
+			continue
+		}
+		a.asAnother(ctx, admission, victim)
+		own := a.secret(ctx, admission, victim, "the token of a host", "/hosts/"+intruder)
+		a.asAnother(ctx, own, victim)
+		joiner := a.secret(ctx, own, victim, "a bootstrap token", "/hosts/"+intruder+"/bootstrap-token")
+		if joiner.token == "" {
+			return []identity{admission, own}
+		}
+		joiner.name = "a host that joins"
+		a.impersonate(ctx, joiner, victim.Name)
+		return []identity{admission, own, joiner}
+	}
+	return nil
+}
+
+// admission is the token in a worker's configuration, for whoever's is a worker's
+// pointer.
+func (a *attacker) admission(ctx context.Context, who identity, server Host) identity {
+	if who.token == "" {
+		return identity{}
+	}
+	l := Line{Name: "a worker's configuration", Who: who.name, To: server.Name, Expected: Open, Got: answered}
+	answer, err := access.Attempt{Method: http.MethodGet, Path: "/config/worker"}.Try(ctx, who.client, a.at(server, a.config), who.token, a.agent())
+	if err != nil || answer.Status != http.StatusOK {
+		return identity{}
+	}
+	a.keep(answer.Body)
+	a.note(ctx, l)
+	cfg, err := ignition.Parse(answer.Body)
+	if err != nil {
+		a.trouble(ctx, err)
+		return identity{}
+	}
+	for _, f := range cfg.Storage.Files {
+		if f.Path != site.Path {
+			continue
+		}
+		data, err := ignition.Contents(f.Contents)
+		if err != nil {
+			a.trouble(ctx, err)
+			return identity{}
+		}
+		a.keep(data)
+		s, err := site.Unmarshal(data)
+		if err != nil {
+			a.trouble(ctx, err)
+			return identity{}
+		}
+		return newIdentity("the admission of a worker", s.Identity.AdmissionToken, nil)
+	}
+	return identity{}
+}
+
+// secret is what the configuration server gives for a token that opens it.
+func (a *attacker) secret(ctx context.Context, who identity, server Host, name, path string) identity {
+	l := Line{Name: name, Who: who.name, To: server.Name, Expected: Open, Got: answered}
+	answer, err := access.Attempt{Method: http.MethodPost, Path: path}.Try(ctx, who.client, a.at(server, a.config), who.token, a.agent())
+	if err != nil {
+		l.Got, l.Detail = failed, err.Error()
+		a.note(ctx, l)
+		return identity{}
+	}
+	a.keep(answer.Body)
+	var given struct{ Token string }
+	_ = json.Unmarshal(answer.Body, &given) // what is none leads no further
+	l.Status = answer.Status
+	a.note(ctx, l)
+	return newIdentity(name, given.Token, nil)
+}
+
+// asAnother shows a token of this host at what is another's.
+func (a *attacker) asAnother(ctx context.Context, who identity, server Host) {
+	for _, victim := range append(slices.Clone(a.ControlPlanes), a.Own) {
+		for _, attempt := range []access.Attempt{
+			{Name: "the bootstrap token of " + victim.Name, Method: http.MethodPost, Path: "/hosts/" + victim.Name + "/bootstrap-token"},
+			{Name: "a report in the name of " + victim.Name, Method: http.MethodPost, Path: "/progress/" + victim.Name, Body: `{}`},
+		} {
+			a.request(ctx, who, server.Name, a.at(server, a.config), attempt)
+		}
+	}
+	for _, victim := range a.ControlPlanes {
+		a.request(ctx, who, server.Name, a.at(server, a.config),
+			access.Attempt{Name: "admission as " + victim.Name, Method: http.MethodPost, Path: "/hosts/" + victim.Name})
+	}
+}
+
+// configServers shows every token, and some that are none, at what is a control
+// plane's.
+func (a *attacker) configServers(ctx context.Context, found []identity) {
+	for _, who := range slices.Concat(found, forged()) {
+		for _, server := range a.ControlPlanes {
+			for _, attempt := range []access.Attempt{
+				{Name: "a control plane's configuration", Method: http.MethodGet, Path: "/config/master"},
+				{Name: "the progress of all hosts", Method: http.MethodGet, Path: "/progress"},
+				{Name: "a report of a control plane", Method: http.MethodPost, Path: "/progress/" + server.Name, Body: `{}`},
+				{Name: "admission as a control plane", Method: http.MethodPost, Path: "/hosts/" + server.Name},
+				{Name: "a control plane's bootstrap token", Method: http.MethodPost, Path: "/hosts/" + server.Name + "/bootstrap-token"},
+			} {
+				a.request(ctx, who, server.Name, a.at(server, a.config), attempt)
+			}
+		}
+	}
+}
+
+// forged are tokens that a control plane's would look like, with no key.
+func forged() []identity {
+	text := base64.RawURLEncoding.EncodeToString
+	claims := text([]byte(`{"role":"master","aud":["holdfast-config"],"exp":4102444800}`))
+	return []identity{
+		newIdentity("a token without a signature", text([]byte(`{"alg":"none","typ":"JWT"}`))+"."+claims+".", nil),
+		newIdentity("a token with a made-up signature", text([]byte(`{"alg":"HS256","typ":"JWT"}`))+"."+claims+"."+text(make([]byte, 32)), nil),
+	}
+}
