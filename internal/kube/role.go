@@ -20,7 +20,7 @@ func (c *Client) Rules(ctx context.Context, path string) ([]rbacv1.PolicyRule, e
 func (c *Client) role(ctx context.Context, path string) (role rbacv1.ClusterRole, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	data, err := c.set.CoreV1().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+	data, err := raw(c.set.CoreV1().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx))
 	if err == nil {
 		err = json.Unmarshal(data, &role)
 	}

@@ -167,6 +167,12 @@ func TestWhatSomebodyTookFromAgentsIsGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	admin := a.admin
+	a.admin = noAdmin
+	if err := a.remake(t.Context(), client, rights); err == nil || !strings.Contains(err.Error(), `User "holdfast:agent:cp-1" cannot list`) {
+		t.Errorf("without an administrator it does not say what is wrong: %v", err)
+	}
+	a.admin = admin
 	if err := a.remake(t.Context(), client, rights); err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
