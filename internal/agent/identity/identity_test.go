@@ -5,18 +5,25 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"io/fs"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 
 	"github.com/holdfast/holdfast/internal/keys"
+	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -185,5 +192,45 @@ func TestWhatKeepsTheAgentFromBeingSomebodyIsTold(t *testing.T) {
 	}
 	if _, err := k.Keep(); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "without the key of the cluster's authority") {
 		t.Errorf("without the key: %v", err)
+	}
+}
+
+// TestAClientThatIsThereTakesTheNextCertificate: the client of the taints is made
+// once and lasts as long as the agent, which may be longer than a certificate.
+func TestAClientThatIsThereTakesTheNextCertificate(t *testing.T) {
+	before := transport.CertCallbackRefreshDuration
+	transport.CertCallbackRefreshDuration = 20 * time.Millisecond
+	t.Cleanup(func() { transport.CertCallbackRefreshDuration = before })
+	k, now, ca := newHost(t)
+	var shown atomic.Pointer[big.Int]
+	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown.Store(r.TLS.PeerCertificates[0].SerialNumber)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"NodeList","apiVersion":"v1","items":[]}`))
+	}))
+	api.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}
+	api.StartTLS()
+	t.Cleanup(api.Close)
+	k.Server = api.URL
+	put(t, k, authorities, ca.Cert+string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})))
+	keep(t, k, true)
+	client, err := kube.Open(k.path(state.AgentKubeconfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() *big.Int {
+		t.Helper()
+		if _, err := client.Nodes(t.Context()); err != nil {
+			t.Log(err) // the connection that is closed may be the one that asks
+		}
+		return shown.Load()
+	}
+	first := ask()
+	*now = now.Add(keys.ClientLifetime * 3 / 4)
+	keep(t, k, true)
+	for end := time.Now().Add(20 * time.Second); ask().Cmp(first) == 0; {
+		if time.Now().After(end) {
+			t.Fatal("it goes on with the certificate that ends")
+		}
 	}
 }
