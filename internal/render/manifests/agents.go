@@ -28,7 +28,7 @@ func agentAccess(c *config.InstallConfig, t topology.Topology) []object {
 	out = append(out, agentsIn(metav1.NamespaceSystem, inSystem(hosts)...)...)
 	out = append(out, agentsIn(metav1.NamespaceDefault, grant("", "events", "create"))...) // where the API wants those of nodes
 	if len(hosts) > 0 {
-		// A BMC's account that was rotated while the API was away. To read accounts is none of it.
+		// A BMC's account that was rotated while the API was away.
 		out = append(out, agentsIn(NamespaceEtcd, grant("", "secrets", "create"), only(named(FencingSecretPrefix, hosts), grant("", "secrets", "patch")))...)
 	}
 	if t.Fencing {
