@@ -134,8 +134,8 @@ func (r *rights) pod(namespace string, spec corev1.PodSpec) {
 // that there is needs the label of a control plane, which no kubelet gives
 // itself and, by the guard of the pod network, nobody on a worker does.
 func (r *rights) onWorkers(subject string) bool {
-	if subject == administrators {
-		return false // a person's certificate, which no host is given
+	if subject == administrators || subject == agents {
+		return false // a person's certificate, which no host is given, and one that is signed on control planes for themselves
 	}
 	pods := r.pods[subject]
 	return len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.PodSpec) bool { return !onControlPlanes(&p) })
@@ -166,6 +166,7 @@ const (
 	nobody  = "Group system:authenticated"
 
 	administrators = "Group " + site.AdministratorsGroup
+	agents         = "Group " + site.AgentsGroup
 
 	joiners = "Group " + joining.Group
 )

@@ -39,7 +39,7 @@ func newDoctorPublisher(log io.Writer) doctorPublisher {
 			return doctor.This(s, false).Host(ctx)
 		},
 		tell: func(ctx context.Context, node, value string) error {
-			c, err := kube.Open("/etc/kubernetes/admin.conf")
+			c, err := kube.Open(state.AgentKubeconfig)
 			if err != nil {
 				return err
 			}

@@ -95,6 +95,17 @@ func MainWith(m *testing.M, api **API, setup Setup) int {
 	return m.Run()
 }
 
+// Authority is that of the cluster's clients, as a control plane has it: the bundle
+// that it trusts, the API server's own certificate in it, and its key.
+func (a *API) Authority(t *testing.T) (bundle, key []byte) {
+	t.Helper()
+	server, err := os.ReadFile(filepath.Join(a.Certificates, "apiserver.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(slices.Clone(a.authority.cert), server...), a.authority.key
+}
+
 // Need skips a test where there is no API server.
 func Need(t *testing.T, api *API) *API {
 	t.Helper()

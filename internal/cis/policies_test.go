@@ -6,6 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/site"
 )
 
 // onlyRestricted is why the default does not refuse what level restricted would.
@@ -40,9 +43,10 @@ var policies = []section{
 		})},
 		{id: "5.1.9", what: "who creates persistent volumes", look: nobody(func(_ role, rule rbacv1.PolicyRule) bool { return allows(rule, "persistentvolumes", "create") })},
 		{id: "5.1.10", what: "who speaks to kubelets", look: nobody(func(_ role, rule rbacv1.PolicyRule) bool { return allows(rule, "nodes/proxy", "get", "create") })},
-		{id: "5.1.11", what: "who approves certificates", look: nobody(func(_ role, rule rbacv1.PolicyRule) bool {
-			return allows(rule, "certificatesigningrequests/approval", "update", "patch")
-		}), why: "Of what Holdfast renders. What kubeadm binds for joining hosts is not judged here."},
+		{
+			id: "5.1.11", what: "who approves certificates", look: agentsApproveKubelets, shown: "TestAWorkersTokenIsNobodyElsesIdentity",
+			why: "Of what Holdfast renders: the agents of control planes, and kubelets' alone, for the name that a token was made for. What kubeadm binds is not judged here.",
+		},
 		{id: "5.1.12", what: "who changes webhooks", look: nobody(func(_ role, rule rbacv1.PolicyRule) bool {
 			verbs := []string{"create", "update", "patch", "delete"}
 			return allows(rule, "validatingwebhookconfigurations", verbs...) || allows(rule, "mutatingwebhookconfigurations", verbs...)
@@ -96,6 +100,26 @@ var policies = []section{
 		}), why: "podman runs etcd of two hosts, with its own default."},
 		{id: "5.6.4", what: "nothing in namespace default", look: everyPod(func(p pod) bool { return p.meta.Namespace != "" && p.meta.Namespace != "default" })},
 	}},
+}
+
+// agentsApproveKubelets reports whether nobody else approves certificates, and no
+// others.
+func agentsApproveKubelets(t *testing.T, f facts) bool {
+	t.Helper()
+	approvers := f.rules(func(_ role, rule rbacv1.PolicyRule) bool {
+		return allows(rule, "certificatesigningrequests/approval", "update", "patch") || slices.Contains(rule.Verbs, "approve")
+	})
+	beyond := nobody(func(_ role, rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.Verbs, "approve") && !slices.Equal(rule.ResourceNames, []string{joining.KubeletSigner})
+	})
+	good := beyond(t, f)
+	for _, b := range f.bound {
+		if slices.Contains(approvers, b.role) && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return s.Kind != rbacv1.GroupKind || s.Name != site.AgentsGroup }) {
+			t.Logf("%s gives it to %v", b.name, b.subjects)
+			good = false
+		}
+	}
+	return good
 }
 
 // secretsStayHome reports whether no role that reads Secrets is bound in the whole

@@ -34,7 +34,7 @@ func gatherBundle(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 	if err := g.here(f); err != nil {
 		return g, err
 	}
-	g.cluster(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig))
+	g.cluster(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()))
 	for _, h := range g.hosts {
 		g.items = append(g.items, support.Host(h.name, f.since, h.run)...)
 	}

@@ -86,7 +86,7 @@ func (f *doctorFlags) askAPI(ctx context.Context) (cluster.Found, error) {
 
 func (f *doctorFlags) kubeconfigPath(ctx context.Context) (string, error) {
 	if f.lab == "" || f.kubeconfig != "" {
-		return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig), nil
+		return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()), nil
 	}
 	b, err := lab.Open(labRoot(), f.lab)
 	if err != nil {

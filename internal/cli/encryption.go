@@ -40,7 +40,7 @@ func (f *encryptionFlags) register(cmd *cobra.Command) {
 }
 
 func (f *encryptionFlags) path() string {
-	return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig)
+	return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig())
 }
 
 // encryptionCluster is what is asked and told.

@@ -69,7 +69,7 @@ usage.`,
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the certificate, as the BMC's own page has it: another one is refused, and nothing is asked")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show both certificates")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask whether it was compared")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", adminKubeconfig, "how the cluster is reached")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", hostKubeconfig(), "how the cluster is reached")
 	return cmd
 }
 

@@ -30,9 +30,6 @@ type rotateFlags struct {
 	kubeconfig, output                           string
 }
 
-// adminKubeconfig is kubeadm's, on every control plane.
-const adminKubeconfig = "/etc/kubernetes/admin.conf"
-
 func newFencingRotate(streams Streams) *cobra.Command {
 	var f rotateFlags
 	cmd := &cobra.Command{
@@ -88,7 +85,7 @@ changed, or it failed; 2 wrong usage.`,
 	flags.StringVar(&f.uuid, "uuid", "", "what the BMC reports as UUID, where neither that nor its serial number is the host's own; none forgets it")
 	flags.StringVar(&f.serial, "serial", "", "the same for the serial number; one of the two is enough")
 	flags.BoolVar(&f.push, "push", false, "only write the Secrets that are to follow")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", adminKubeconfig, "how the cluster is reached")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", hostKubeconfig(), "how the cluster is reached")
 	return cmd
 }
 

@@ -152,7 +152,7 @@ func (f *incidentsFrom) read(cmd *cobra.Command) (incident.List, error) {
 	}
 	limit, stop := context.WithTimeoutCause(ctx, apiAnswer, fmt.Errorf("no answer within %s", apiAnswer))
 	defer stop()
-	l, err := f.api(limit, cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig))
+	l, err := f.api(limit, cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()))
 	if err == nil {
 		return l, nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/state"
 	gathering "github.com/holdfast/holdfast/internal/status"
 )
 
@@ -94,12 +95,16 @@ const (
 
 // here is what a control plane tells, and the API through its own address and
 // through that of this very host: the way to it may be what is broken. Who may
-// not read the kubeconfig has the daemons alone, as far as they tell.
+// not read the kubeconfig has the daemons alone, as far as they tell. Where somebody
+// took the administrator's away the agent's tells most, then kubelet's.
 func (p *place) here(g *gathering.Gatherer, h *gathering.Host) error {
 	g.Sources = append(g.Sources, h)
-	for _, access := range []struct{ path, server string }{{adminKubeconfig, ""}, {adminKubeconfig, ownAPI}, {kubeletKubeconfig, ""}} {
-		if access.path == kubeletKubeconfig && len(g.Sources) > 1 {
-			continue // only a worker has no better one
+	best := ""
+	for _, access := range []struct{ path, server string }{
+		{adminKubeconfig, ""}, {adminKubeconfig, ownAPI}, {state.AgentKubeconfig, ""}, {state.AgentKubeconfig, ownAPI}, {kubeletKubeconfig, ""},
+	} {
+		if best != "" && access.path != best {
+			continue
 		}
 		api, err := gathering.OpenKubeconfig(filepath.Join(h.Root, access.path), access.server)
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
@@ -108,7 +113,7 @@ func (p *place) here(g *gathering.Gatherer, h *gathering.Host) error {
 		if err != nil {
 			return err
 		}
-		g.Sources = append(g.Sources, api)
+		best, g.Sources = access.path, append(g.Sources, api)
 	}
 	if m, may := gathering.MembersHere(); may {
 		g.Members = m.Ask

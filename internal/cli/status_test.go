@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/state"
 	gathering "github.com/holdfast/holdfast/internal/status"
 )
 
@@ -92,7 +93,7 @@ func TestAllMistakesOfTheCommandLineAreSaidAtOnce(t *testing.T) {
 func TestOnAHostItsDaemonsAndBothWaysToTheAPIAreAsked(t *testing.T) {
 	root := t.TempDir()
 	h := &gathering.Host{Root: root, Name: "cp-1", Now: time.Now}
-	for name, want := range map[string]int{"": 1, kubeletKubeconfig: 2, adminKubeconfig: 3} {
+	for name, want := range map[string]int{"": 1, kubeletKubeconfig: 2, state.AgentKubeconfig: 3, adminKubeconfig: 3} {
 		if name != "" {
 			must(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
 			data, err := os.ReadFile(noAPI(t))
@@ -105,6 +106,18 @@ func TestOnAHostItsDaemonsAndBothWaysToTheAPIAreAsked(t *testing.T) {
 			t.Errorf("with %q: %d sources, want %d", name, len(g.Sources), want)
 		}
 		must(t, os.RemoveAll(filepath.Join(root, "etc")))
+	}
+}
+
+func TestTheAgentsAccountServesWhereThereIsNoAdministrators(t *testing.T) {
+	root := t.TempDir()
+	for _, there := range []struct{ path, want string }{{"/etc/hosts", adminKubeconfig}, {state.AgentKubeconfig, state.AgentKubeconfig}, {adminKubeconfig, adminKubeconfig}} {
+		path := filepath.Join(root, there.path)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, nil, 0o600))
+		if got := kubeconfigOf(root); got != there.want {
+			t.Errorf("with %s: %s, want %s", there.path, got, there.want)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func (f *vipFlags) open(streams Streams) (*vipCluster, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	c, err := object.Open(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), adminKubeconfig))
+	c, err := object.Open(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()))
 	if err != nil {
 		return nil, err
 	}

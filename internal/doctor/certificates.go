@@ -12,12 +12,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Where certificates of a host are.
 var (
 	certificateFiles = []string{
-		"/etc/kubernetes/pki/*.crt", "/etc/kubernetes/pki/etcd/*.crt", "/etc/kubernetes/pki/holdfast/*.pem",
+		"/etc/kubernetes/pki/*.crt", "/etc/kubernetes/pki/etcd/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
 		"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet-server-current.pem",
 	}
 	kubeconfigs = "/etc/kubernetes/*.conf"

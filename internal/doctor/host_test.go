@@ -107,6 +107,7 @@ func newFakeHost(t *testing.T) *fakeHost {
 	f.write(t, "/var/lib/holdfast/fencing/history.jsonl", history)
 	f.write(t, "/etc/kubernetes/pki/ca.crt", certificate(t, now.Add(1000*time.Hour), true))
 	f.write(t, "/etc/kubernetes/pki/etcd/peer.crt", certificate(t, now.Add(50*time.Hour), false))
+	f.write(t, "/etc/kubernetes/pki/holdfast-agent.pem", certificate(t, now.Add(70*time.Hour), false))
 	f.write(t, "/etc/kubernetes/admin.conf", kubeconfig(certificate(t, now.Add(60*time.Hour), false)))
 	f.write(t, "/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {client-certificate: /x.pem}}]\n")
 	return f
@@ -239,6 +240,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 		Certificates: state.Known([]decide.Certificate{
 			{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(1000 * time.Hour), Authority: true},
 			{Path: "/etc/kubernetes/pki/etcd/peer.crt", Ends: now.Add(50 * time.Hour)},
+			{Path: "/etc/kubernetes/pki/holdfast-agent.pem", Ends: now.Add(70 * time.Hour)},
 			{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(60 * time.Hour)},
 		}),
 		Firewall: state.Known(decide.Firewall{Ours: true, Site: []state.SiteFirewall{{Name: "ufw", Cluster: []string{"5405/udp"}}}}),

@@ -23,7 +23,7 @@ const (
 	// Dir is where a host keeps its reports, one file each.
 	Dir = "/var/lib/holdfast/incidents"
 	// Namespace is where the ConfigMaps of the hosts are.
-	Namespace = "kube-system"
+	Namespace = decide.ConfigMapNamespace
 	// Label is on each of them, and names its host.
 	Label = "holdfast.io/incidents"
 )
@@ -44,7 +44,7 @@ const (
 )
 
 // ConfigMap is the name of that of a host.
-func ConfigMap(host string) string { return "holdfast-incidents-" + host }
+func ConfigMap(host string) string { return decide.ConfigMapPrefix + host }
 
 // Published is what a host shows in the API: what it noted, and the reports
 // that it knows.

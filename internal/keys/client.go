@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// ClientLifetime is how long the certificate of a client of etcd is good for.
+// ClientLifetime is how long the certificate of a client of etcd, or of the API,
+// is good for.
 // Whoever keeps one makes another when two thirds of it are over: forty days
 // before its end, so that one with less than thirty left, of which doctor and
 // alerts warn, has nobody who keeps it.
@@ -24,7 +25,7 @@ const ClientLifetime = 120 * 24 * time.Hour
 // one text of PEM: so one file takes the place of one file, and no reader ever
 // sees a certificate beside another one's key. Of the bundle that authority who
 // has the key signs.
-func Client(name, bundle, authorityKey string, now time.Time) (string, error) {
+func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string, error) {
 	parent, parentKey, err := signing(bundle, authorityKey)
 	if err != nil {
 		return "", err
@@ -38,7 +39,7 @@ func Client(name, bundle, authorityKey string, now time.Time) (string, error) {
 		return "", err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: name},
+		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: name,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
 		NotBefore: now.Add(-backdate).UTC(), NotAfter: earlier(now.Add(ClientLifetime), parent.NotAfter),
 	}
@@ -54,15 +55,15 @@ func Client(name, bundle, authorityKey string, now time.Time) (string, error) {
 }
 
 // ClientServes reports whether a certificate of Client's making is used on: it
-// is of that name and of the authority that signs today, its key is its own,
+// is of that name and its groups, and of the authority that signs today, its key is its own,
 // and a third of its life is left.
-func ClientServes(pair, name, bundle, authorityKey string, now time.Time) bool {
+func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, now time.Time) bool {
 	parent, _, err := signing(bundle, authorityKey)
 	if err != nil {
 		return false
 	}
 	cert, err := parseCertificate(pair)
-	if err != nil || cert.Subject.CommonName != name || cert.CheckSignatureFrom(parent) != nil {
+	if err != nil || cert.Subject.String() != name.String() || cert.CheckSignatureFrom(parent) != nil {
 		return false
 	}
 	_, rest := pem.Decode([]byte(pair))

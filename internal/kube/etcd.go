@@ -19,7 +19,7 @@ const etcdObject = "/apis/operator.openshift.io/v1/etcds/cluster"
 func (c *Client) EtcdConditions(ctx context.Context) ([]handover.Condition, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	data, err := c.set.CoreV1().RESTClient().Get().AbsPath(etcdObject).DoRaw(ctx)
+	data, err := raw(c.set.CoreV1().RESTClient().Get().AbsPath(etcdObject).Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

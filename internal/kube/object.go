@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 )
 
 // Names are the names of the objects of a collection, which is a path as
@@ -13,8 +14,8 @@ import (
 func (c *Client) Names(ctx context.Context, collection string) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	data, err := c.set.CoreV1().RESTClient().Get().AbsPath(collection).
-		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").DoRaw(ctx)
+	data, err := raw(c.set.CoreV1().RESTClient().Get().AbsPath(collection).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").Do(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", collection, err)
 	}
@@ -54,4 +55,13 @@ func (c *Client) DeleteObject(ctx context.Context, path string) error {
 		return fmt.Errorf("delete %s: %w", path, err)
 	}
 	return nil
+}
+
+// raw is the body of an answer. Of one that refuses the error says what the server
+// does; the library's own Raw says "unknown".
+func raw(answer rest.Result) ([]byte, error) {
+	if err := answer.Error(); err != nil {
+		return nil, err
+	}
+	return answer.Raw()
 }

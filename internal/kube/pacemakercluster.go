@@ -19,7 +19,7 @@ const pacemakerObject = "/apis/etcd.openshift.io/v1/pacemakerclusters/cluster"
 func (c *Client) PacemakerCluster(ctx context.Context) (*etcdv1.PacemakerCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	data, err := c.set.CoreV1().RESTClient().Get().AbsPath(pacemakerObject).SetHeader("Accept", "application/json").DoRaw(ctx)
+	data, err := raw(c.set.CoreV1().RESTClient().Get().AbsPath(pacemakerObject).SetHeader("Accept", "application/json").Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -43,8 +43,8 @@ func (c *Client) WritePacemakerStatus(ctx context.Context, version string, statu
 	if err != nil {
 		return "", err
 	}
-	data, err := c.set.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(pacemakerObject, "status").
-		Param("fieldManager", fieldManager).SetHeader("Accept", "application/json").Body(patch).DoRaw(ctx)
+	data, err := raw(c.set.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(pacemakerObject, "status").
+		Param("fieldManager", fieldManager).SetHeader("Accept", "application/json").Body(patch).Do(ctx))
 	if err != nil {
 		return "", fmt.Errorf("write the status of PacemakerCluster: %w", err)
 	}

@@ -16,6 +16,12 @@ const JoinLifetime = 24 * time.Hour
 // system:masters, which is above all bindings, ends with its certificate only.
 const AdministratorsGroup = "holdfast:administrators"
 
+// AgentsGroup is the group of the agents of control planes.
+const AgentsGroup = "holdfast:agents"
+
+// AgentUser is who the agent of a control plane is to the API.
+func AgentUser(host string) string { return "holdfast:agent:" + host }
+
 // Identity is what the installer generates once for a cluster.
 type Identity struct {
 	// ClusterID is a random UUID.

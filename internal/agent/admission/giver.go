@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"sync"
 	"time"
@@ -119,6 +120,9 @@ func (g *Giver) Bootstrap(ctx context.Context, own jointoken.Claims) (configserv
 		return configserver.Secret{}, errNotYet
 	}
 	api, err := g.Open()
+	if errors.Is(err, fs.ErrNotExist) { // its agent is nobody to the API yet, which takes a moment more
+		return configserver.Secret{}, errNotYet
+	}
 	if err != nil {
 		return configserver.Secret{}, err
 	}

@@ -253,6 +253,17 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 	}
 }
 
+func TestAHostThatAsksAMomentTooEarlyIsToldSo(t *testing.T) {
+	c := &cluster{stands: true}
+	g := newGiver(t, c, sitetest.TwoDual)
+	g.Open = func() (TokenAPI, error) {
+		return nil, &fs.PathError{Op: "stat", Path: state.AgentKubeconfig, Err: fs.ErrNotExist}
+	}
+	if _, err := g.Bootstrap(t.Context(), jointoken.Claims{Role: state.RoleWorker, Host: "worker-1"}); !errors.Is(err, errNotYet) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAHostHasOneBootstrapTokenAtATime(t *testing.T) {
 	c := &cluster{}
 	g := newGiver(t, c, sitetest.TwoDual)

@@ -15,12 +15,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/metric"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Files are patterns of what holds certificates on a host: those of the
 // cluster's servers and clients, and kubeconfigs with one inside.
 var Files = []string{
-	"/etc/kubernetes/pki/*.crt", "/etc/kubernetes/pki/etcd/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", "/etc/kubernetes/*.conf",
+	"/etc/kubernetes/pki/*.crt", "/etc/kubernetes/pki/etcd/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
+	"/etc/kubernetes/*.conf",
 	"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet.crt",
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
 )
 
 // accountInterval is the time between two looks for an account that the
@@ -20,7 +19,7 @@ const accountInterval = 30 * time.Second
 func (r *Agent) tellAccounts(ctx context.Context) {
 	store, trouble := fence.NewStore(), r.trouble("tell the cluster of BMC accounts")
 	for host.Sleep(ctx, accountInterval) == nil {
-		pushed, err := pushAccounts(ctx, store, func() (fence.Secrets, error) { return kube.Open(adminKubeconfig) })
+		pushed, err := pushAccounts(ctx, store, func() (fence.Secrets, error) { return r.open() })
 		if len(pushed) > 0 {
 			r.logf("the cluster knows the new BMC accounts of %v", pushed)
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -35,7 +34,7 @@ func (r *Agent) tellAuthorities(ctx context.Context) {
 	said := saying{}
 	for host.Sleep(ctx, authoritiesEvery) == nil {
 		err := said.tell(etcdAuthorities, func(digest string) error {
-			client, err := kube.Open(adminKubeconfig)
+			client, err := r.open()
 			if err != nil {
 				return err
 			}

@@ -35,15 +35,19 @@ type Agent struct {
 	nodes chan []state.Node
 	// proven is whether this host has become a control plane.
 	proven func() bool
-	open   func() (*kube.Client, error)
+	// stands is whether its control plane was made, which is sooner.
+	stands func() bool
+	// open is the API by the agent's own account, admin by an administrator's.
+	open, admin func() (*kube.Client, error)
+	entitled    bool // agents have their rights; used by the keeper of the identity alone
 }
 
 // New returns the agent of a control plane. It has to be given the nodes of the
 // cluster.
 func New(o Options) *Agent {
 	return &Agent{
-		Options: o, nodes: make(chan []state.Node, 1), open: openAdmin,
-		proven: func() bool { return exists(install.CompletePath) },
+		Options: o, nodes: make(chan []state.Node, 1), open: openAgent, admin: openAdmin,
+		proven: func() bool { return exists(install.CompletePath) }, stands: install.ControlPlaneStands,
 	}
 }
 
@@ -54,6 +58,7 @@ func (r *Agent) Run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.serveConfig(ctx) })
+	group.Go(func() error { r.keepIdentity(ctx); return nil })
 	group.Go(func() error { r.followNodes(ctx); return nil })
 	group.Go(func() error { r.keepTaints(ctx); return nil })
 	group.Go(func() error { r.tellAccounts(ctx); return nil })

@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -55,10 +54,7 @@ func (r *Agent) keepEncryption(ctx context.Context) {
 	k := &keyring{
 		root: "/", secret: r.Site.Identity.EncryptionRoot, node: r.facts.NodeName, logf: r.logf,
 		open: func() (keyAPI, error) {
-			if _, err := os.Stat(adminKubeconfig); err != nil {
-				return nil, err
-			}
-			return kube.OpenAt(adminKubeconfig, "https://127.0.0.1:"+strconv.Itoa(site.APIPort))
+			return openBy(state.AgentKubeconfig, "https://127.0.0.1:"+strconv.Itoa(site.APIPort))
 		},
 	}
 	trouble := r.trouble("keys of secrets in etcd")

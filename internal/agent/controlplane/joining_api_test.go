@@ -71,7 +71,12 @@ func newJoiningCluster(t *testing.T) *joiningCluster {
 	s := sitetest.New(t, sitetest.TwoDual)
 	s.Role = state.RoleMaster
 	c.agent = New(Options{Site: s, Log: c.log, Now: time.Now})
-	c.agent.open = func() (*kube.Client, error) { return kube.Open(c.api.Kubeconfig()) }
+	c.agent.admin = func() (*kube.Client, error) { return kube.Open(c.api.Kubeconfig()) }
+	keeper := keeperOf(t, c.api, "cp-1")
+	c.agent.open = func() (*kube.Client, error) { return openBy(keeper.Root+state.AgentKubeconfig, "") }
+	if err := c.agent.identify(t.Context(), keeper); err != nil {
+		t.Fatal(err)
+	}
 	c.give = c.agent.giver()
 	c.give.Key.Stands, c.give.Key.Path = func() bool { return true }, filepath.Join(t.TempDir(), "join-key")
 	c.admin = c.as(c.api.Config)
@@ -427,12 +432,12 @@ func TestTheClustersKeyOfJoinSecretsCounts(t *testing.T) {
 	if _, err := c.give.Read(t.Context(), old, jointoken.Config); err != nil {
 		t.Fatalf("before: %v", err)
 	}
-	client, err := c.agent.open()
+	person, err := c.agent.admin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := []byte(strings.Repeat("n", jointoken.MinKeyBytes))
-	if err := client.PutSecret(t.Context(), admission.KeyNamespace, admission.KeySecret, map[string][]byte{admission.KeyField: key}); err != nil {
+	if err := person.PutSecret(t.Context(), admission.KeyNamespace, admission.KeySecret, map[string][]byte{admission.KeyField: key}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

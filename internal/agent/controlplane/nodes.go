@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-// adminKubeconfig is what kubeadm leaves on a control plane.
-const adminKubeconfig = "/etc/kubernetes/admin.conf"
 
 // again is the pause before nodes that could not be brought in step are looked
 // at once more.
@@ -67,23 +63,13 @@ func (r *Agent) keepStep(ctx context.Context, list []state.Node) error {
 	return errors.Join(r.label(ctx, client, list), r.tellMachine(ctx, client, list))
 }
 
-// openAdmin is the API by the administrator's account, an error of fs.ErrNotExist
-// where the host is not set up yet.
-func openAdmin() (*kube.Client, error) {
-	if _, err := os.Stat(adminKubeconfig); err != nil {
-		return nil, err
-	}
-	return kube.Open(adminKubeconfig)
-}
-
 func (r *Agent) unlabelled(list []state.Node) bool {
 	return slices.ContainsFunc(list, func(n state.Node) bool { return len(r.missing(n)) > 0 })
 }
 
 // missing are the role labels that a node lacks. Which other host is a control
 // plane says its label alone. This one knows it of itself: it was installed as
-// one to the end, and what it labels nodes with is the administrator's account,
-// which no worker has. So the labels of a control plane come back by its own
+// one to the end, and what it labels nodes with is an account that no worker has. So the labels of a control plane come back by its own
 // agent, whoever took them or the whole Node.
 func (r *Agent) missing(n state.Node) []string {
 	own := n.Name == r.facts.NodeName && r.Site.Role.ControlPlane() && r.proven()

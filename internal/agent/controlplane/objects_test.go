@@ -61,6 +61,7 @@ func TestObjectsOfTheClustersOwnThatSomebodyDeletedAreMadeAgain(t *testing.T) {
 		have[o.collection+"/"+o.name] = true
 	}
 	client, made := storeAPI(t, have)
+	a.admin = func() (*kube.Client, error) { return client, nil }
 	if err := a.remake(t.Context(), client, own); err != nil || len(*made) > 0 {
 		t.Fatalf("nothing is missing: %v %q", err, *made)
 	}

@@ -49,7 +49,7 @@ func (r *Agent) keepTaints(ctx context.Context) {
 func (r *Agent) ownAPI(ctx context.Context, about string) *kube.Client {
 	server, trouble := ownServer(r.facts.Addresses[0]), r.trouble(about)
 	for {
-		client, err := openAPI(server)
+		client, err := openBy(state.AgentKubeconfig, server)
 		if !errors.Is(err, os.ErrNotExist) { // the host is not set up yet
 			trouble.Hear(err)
 		}
@@ -60,13 +60,6 @@ func (r *Agent) ownAPI(ctx context.Context, about string) *kube.Client {
 			return nil
 		}
 	}
-}
-
-func openAPI(server string) (*kube.Client, error) {
-	if _, err := os.Stat(adminKubeconfig); err != nil {
-		return nil, err
-	}
-	return kube.OpenAt(adminKubeconfig, server)
 }
 
 func ownServer(own netip.Addr) string {

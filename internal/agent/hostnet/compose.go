@@ -84,12 +84,12 @@ func (n *Network) firewall() network.Piece {
 	})
 }
 
-// registration makes this host's Node again, on a control plane by the
-// administrator's account, which may set all its labels.
+// registration makes this host's Node again, on a control plane by the agent's own
+// account, which may set all its labels, as no kubelet's may.
 func (n *Network) registration() network.Piece {
 	servers := n.servers
 	if n.Site.Role.ControlPlane() {
-		servers = &kube.Servers{Kubeconfig: adminKubeconfig, Name: n.servers.Name, Addresses: n.servers.Addresses}
+		servers = &kube.Servers{Kubeconfig: state.AgentKubeconfig, Name: n.servers.Name, Addresses: n.servers.Addresses}
 	}
 	return registration.New(registration.Options{
 		Try: func(ctx context.Context, do func(context.Context, registration.API) error) error {

@@ -32,9 +32,6 @@ import (
 // kubeconfig is kubelet's: the one account of the API that every host has.
 const kubeconfig = "/etc/kubernetes/kubelet.conf"
 
-// adminKubeconfig is the administrator's, which only control planes have.
-const adminKubeconfig = "/etc/kubernetes/admin.conf"
-
 // unnamed is the pause between two looks for a name of the host.
 const unnamed = time.Second
 

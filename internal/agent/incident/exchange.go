@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/incident"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // api is what is asked of the API.
@@ -32,13 +33,10 @@ type api interface {
 // access does something with the first API server that answers.
 type access func(ctx context.Context, do func(context.Context, api) error) error
 
-// adminKubeconfig is what kubeadm leaves on a control plane.
-const adminKubeconfig = "/etc/kubernetes/admin.conf"
-
 // accessOf asks this host's own API server first: the virtual IP may be on its
 // way.
 func accessOf(s *site.Site) access {
-	servers := &kube.Servers{Kubeconfig: adminKubeconfig, Name: s.APIHost(), Addresses: func() []string {
+	servers := &kube.Servers{Kubeconfig: state.AgentKubeconfig, Name: s.APIHost(), Addresses: func() []string {
 		return []string{"https://" + site.HostPort("127.0.0.1", site.APIPort), "https://" + site.HostPort(s.APIHost(), site.APIPort)}
 	}}
 	return func(ctx context.Context, do func(context.Context, api) error) error {

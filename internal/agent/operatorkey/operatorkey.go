@@ -6,6 +6,7 @@ package operatorkey
 
 import (
 	"bytes"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,9 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
+
+// name is who the operator is to etcd.
+var name = pkix.Name{CommonName: operator.Name}
 
 // Keeper keeps one host's.
 type Keeper struct {
@@ -55,8 +59,8 @@ func (k Keeper) Keep() (renewed bool, err error) {
 		return false, err
 	}
 	fresh, now := string(pair), k.Now()
-	if !keys.ClientServes(fresh, operator.Name, string(bundle), string(key), now) {
-		if fresh, err = keys.Client(operator.Name, string(bundle), string(key), now); err != nil {
+	if !keys.ClientServes(fresh, name, string(bundle), string(key), now) {
+		if fresh, err = keys.Client(name, string(bundle), string(key), now); err != nil {
 			return false, fmt.Errorf("the operator's certificate for etcd: %w", err)
 		}
 		renewed = true

@@ -22,11 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-const (
-	corosyncConf = "/etc/corosync/corosync.conf"
-	// adminKubeconfig is what kubeadm leaves on a control plane.
-	adminKubeconfig = "/etc/kubernetes/admin.conf"
-)
+const corosyncConf = "/etc/corosync/corosync.conf"
 
 // happens are the folders in which something is written when something
 // happens: Pacemaker's log, which has each change of the CIB and of attributes
@@ -215,7 +211,7 @@ func accessOf(s *site.Site, peers func() []string) access {
 	if s == nil {
 		return nil
 	}
-	servers := &kube.Servers{Kubeconfig: adminKubeconfig, Name: s.APIHost(), Addresses: func() []string {
+	servers := &kube.Servers{Kubeconfig: state.AgentKubeconfig, Name: s.APIHost(), Addresses: func() []string {
 		out := []string{server("127.0.0.1")}
 		for _, a := range peers() {
 			out = append(out, server(a))

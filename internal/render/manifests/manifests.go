@@ -66,6 +66,7 @@ func objects(c *config.InstallConfig, t topology.Topology) []object {
 	out = append(out, hostAccess()...)
 	out = append(out, administrators()...)
 	out = append(out, joiningAccess()...)
+	out = append(out, agentAccess(c, t)...)
 	out = append(out, fencingSecrets(c)...)
 	out = append(out, clusterConfig(c, t)...)
 	out = append(out, operators(c, t)...)

@@ -1,0 +1,156 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/holdfast/holdfast/internal/agent/identity"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// adminKubeconfig is what kubeadm leaves on a control plane. What only an
+// administrator may make is made by it, and nothing else is done.
+const adminKubeconfig = "/etc/kubernetes/admin.conf"
+
+// How often it is looked at who the agent is: as long as it is nobody, and then.
+const (
+	identitySoon  = time.Second
+	identityEvery = 30 * time.Second
+)
+
+// openAgent is the API by the agent's own account, an error of fs.ErrNotExist
+// where the host is not set up yet.
+func openAgent() (*kube.Client, error) { return openBy(state.AgentKubeconfig, "") }
+
+// openAdmin is the same by the administrator's account.
+func openAdmin() (*kube.Client, error) { return openBy(adminKubeconfig, "") }
+
+func openBy(kubeconfig, server string) (*kube.Client, error) {
+	if _, err := os.Stat(kubeconfig); err != nil {
+		return nil, err
+	}
+	return kube.OpenAt(kubeconfig, server)
+}
+
+// keepIdentity keeps who the agent of this host is to the API, also on a host that
+// an earlier release installed, until the context ends.
+func (r *Agent) keepIdentity(ctx context.Context) {
+	trouble := r.trouble("the agent's own account")
+	keeper := identity.Keeper{Host: r.facts.NodeName, Server: "https://" + r.Site.APIEndpoint(), Now: r.Now}
+	for {
+		err := r.identify(ctx, keeper)
+		if !errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
+			trouble.Hear(err)
+		}
+		pause := identityEvery
+		if err != nil {
+			pause = identitySoon
+		}
+		if host.Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// identify gives agents their rights, once in the life of an agent, and then this
+// one its certificate: nobody finds the kubeconfig before it opens anything. Where
+// somebody took the administrator's file away before this build came, the other
+// host may have given the rights.
+func (r *Agent) identify(ctx context.Context, keeper identity.Keeper) error {
+	var rights error
+	if !r.entitled {
+		rights = r.entitle(ctx)
+		r.entitled = rights == nil
+	}
+	noAdmin := errors.Is(rights, fs.ErrNotExist)
+	if rights != nil && !keeper.Has() && (!noAdmin || !r.stands()) {
+		return rights
+	}
+	renewed, err := keeper.Keep()
+	if renewed {
+		r.logf("this agent has a new certificate for the API")
+	}
+	if noAdmin {
+		rights = nil // it is asked again by the agent's own account
+	}
+	return errors.Join(rights, err)
+}
+
+// entitle makes what agents may as far as it is missing, and completes it: an
+// earlier release may have asked for less. What there is beyond it stays, since the
+// other host's agent may be of a later release.
+func (r *Agent) entitle(ctx context.Context) error {
+	own, err := ownObjects(r.Site)
+	if err != nil {
+		return err
+	}
+	rights := slices.DeleteFunc(own, func(o ownObject) bool {
+		return o.name != manifests.AgentsName && o.what != "Namespace "+manifests.NamespaceEtcd
+	})
+	client, err := r.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		client, err = r.admin()
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.remake(ctx, client, rights); err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range rights {
+		if err := r.complete(ctx, client, o); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o.what, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// complete adds those rules to a role that it lacks.
+func (r *Agent) complete(ctx context.Context, client *kube.Client, o ownObject) error {
+	var want rbacv1.ClusterRole
+	if err := json.Unmarshal(o.data, &want); err != nil || len(want.Rules) == 0 {
+		return err // it is no role
+	}
+	path := o.collection + "/" + o.name
+	have, err := client.Rules(ctx, path)
+	if err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(want.Rules, func(w rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(have, func(h rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(h, w) })
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	admin, err := r.administrator()
+	if err != nil {
+		return err
+	}
+	if err := admin.AddRules(ctx, path, missing); err != nil {
+		return err
+	}
+	r.logf("added %d rules to %s, which an agent of this release needs", len(missing), o.what)
+	return nil
+}
+
+// administrator is who may make what agents may not. That there is none is said.
+func (r *Agent) administrator() (*kube.Client, error) {
+	client, err := r.admin()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("only an administrator may make it, and this host has no %s (kubeadm init phase kubeconfig admin)", adminKubeconfig)
+	}
+	return client, err
+}

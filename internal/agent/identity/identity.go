@@ -1,0 +1,98 @@
+// Package identity keeps, on a control plane, who its agent is to the API: a
+// certificate with a name and a group of its own, and the kubeconfig that leads
+// to it. Its key is made on the host and never leaves it. What the group may is
+// rendered (render/manifests), and is far from all: an administrator's file is
+// read where something has to be made that only an administrator may make.
+package identity
+
+import (
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/keys"
+	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// Where kubeadm keeps the cluster's authority, on each control plane.
+const (
+	authorities  = "/etc/kubernetes/pki/ca.crt"
+	authorityKey = "/etc/kubernetes/pki/ca.key"
+)
+
+// Keeper keeps one host's.
+type Keeper struct {
+	// Root is empty but in tests.
+	Root string
+	// Host is the name of the host's node, Server the API's URL.
+	Host, Server string
+	Now          func() time.Time
+}
+
+// Has reports whether the agent of this host is somebody already.
+func (k Keeper) Has() bool {
+	_, err := os.Lstat(k.path(state.AgentKubeconfig))
+	return err == nil
+}
+
+// Keep makes the certificate where there is none that serves on, and after it the
+// kubeconfig, which is the sign for everybody that both are there. Of a host that
+// has no authority yet the error is fs.ErrNotExist.
+func (k Keeper) Keep() (renewed bool, err error) {
+	bundle, err := os.ReadFile(k.path(authorities))
+	if err != nil {
+		return false, err
+	}
+	key, err := os.ReadFile(k.path(authorityKey))
+	if err != nil {
+		return false, fmt.Errorf("the agent gets no certificate without the key of the cluster's authority: %s", err) //nolint:errorlint // this host is set up
+	}
+	pair, err := os.ReadFile(k.path(state.AgentPair))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	fresh, now, name := string(pair), k.Now(), pkix.Name{CommonName: site.AgentUser(k.Host), Organization: []string{site.AgentsGroup}}
+	if !keys.ClientServes(fresh, name, string(bundle), string(key), now) {
+		if fresh, err = keys.Client(name, string(bundle), string(key), now); err != nil {
+			return false, fmt.Errorf("the agent's certificate: %w", err)
+		}
+		renewed = true
+	}
+	conf, err := k.kubeconfig()
+	if err != nil {
+		return false, err
+	}
+	_, err = host.WriteFiles(k.Root, []state.File{
+		{Path: state.AgentPair, Data: []byte(fresh), Mode: state.SecretFileMode},
+		{Path: state.AgentKubeconfig, Data: conf, Mode: state.SecretFileMode},
+	})
+	return renewed && err == nil, err
+}
+
+// kubeconfig names files and holds none of them: client-go reads a certificate
+// again that was renewed, also for a connection that was made before.
+func (k Keeper) kubeconfig() ([]byte, error) {
+	const cluster, user = "cluster", "agent"
+	out, err := yaml.Marshal(clientcmd.Config{
+		APIVersion: "v1", Kind: "Config", CurrentContext: user,
+		Clusters: []clientcmd.NamedCluster{{Name: cluster, Cluster: clientcmd.Cluster{Server: k.Server, CertificateAuthority: k.path(authorities)}}},
+		AuthInfos: []clientcmd.NamedAuthInfo{{Name: user, AuthInfo: clientcmd.AuthInfo{
+			ClientCertificate: k.path(state.AgentPair), ClientKey: k.path(state.AgentPair),
+		}}},
+		Contexts: []clientcmd.NamedContext{{Name: user, Context: clientcmd.Context{Cluster: cluster, AuthInfo: user}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("render the agent's kubeconfig: %w", err)
+	}
+	return out, nil
+}
+
+func (k Keeper) path(name string) string { return k.Root + name }
