@@ -21,12 +21,13 @@ func newCreate(streams command.Streams) *cobra.Command {
 		Short: "Make the files that a site is installed from",
 		Long: `Make the files that a site is installed from, out of install-config.yaml in the
 install directory. Keys are generated once and kept there, so a second run gives
-the same bytes; keep the directory as you would keep the keys of the site.`,
+the same bytes; keep the directory as you would keep the keys of the site.
+Keys that end are made anew in time: join secrets, the administrator's.`,
 	}
 	for _, target := range createTargets {
 		create.AddCommand(newCreateTarget(streams, target))
 	}
-	create.AddCommand(newCreateJoinConfig(streams))
+	create.AddCommand(newCreateJoinConfig(streams), newCreateKubeconfig(streams))
 	return create
 }
 
@@ -108,6 +109,29 @@ What is to open nothing any more before its time: holdfast join-secret rotate.`,
 	flags.StringVar(&role, "role", role, "worker or master")
 	flags.StringVar(&host, "host", "", "name of the only host that it is for (default: any of the role)")
 	flags.DurationVar(&life, "ttl", life, "how long the secret in it lasts, up to a week")
+	return cmd
+}
+
+func newCreateKubeconfig(streams command.Streams) *cobra.Command {
+	dir := "."
+	cmd := &cobra.Command{
+		Use: "kubeconfig", Short: "Write the administrator's kubeconfig with a new certificate",
+		Long: `Write auth/kubeconfig with a new certificate and key, good for a year, for the
+cluster that was made from this directory: the one before has ended, ends soon,
+or is lost. No cluster is asked, and no other file changes. What was given out
+before stays good until its own end.`,
+		Example: "  holdfast create kubeconfig --dir store-17",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, until, err := newInstaller(streams, dir).Kubeconfig()
+			if err != nil {
+				return createError(err)
+			}
+			_, err = fmt.Fprintf(streams.Out, "%s (good until %s)\n", filepath.Clean(path), until.Local().Format(time.RFC1123))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", dir, "install directory")
 	return cmd
 }
 

@@ -1,8 +1,8 @@
 // Package installer makes the files that a site is installed from, in one
 // directory that a person keeps: manifests, Ignition per role, kubeconfig. It
 // is resumable: what a directory holds already, keys above all, is used again,
-// and the same directory gives the same bytes, until the join secret in them
-// has to be renewed.
+// and the same directory gives the same bytes, until the join secret or the
+// administrator's certificate in them has to be renewed.
 package installer
 
 import (

@@ -59,6 +59,9 @@ func (in *Installer) write(s *site.Site, st *saved, first string) ([]string, err
 	if err := in.renewJoinSecret(s, st); err != nil {
 		return nil, err
 	}
+	if err := in.renewAdministrator(s, st); err != nil {
+		return nil, err
+	}
 	files, err := Files(s, objects, first)
 	if err != nil {
 		return nil, err
@@ -146,7 +149,7 @@ func (in *Installer) JoinConfig(role state.Role, hostName string, life time.Dura
 // appendAccess adds the files for a person: how to reach the cluster, and what
 // it is called.
 func appendAccess(files []state.File, s *site.Site) ([]state.File, error) {
-	kubeconfig, err := AdminKubeconfig(s, "https://"+s.ExternalAPIName()+":6443")
+	kubeconfig, err := kubeconfigFile(s)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +160,5 @@ func appendAccess(files []state.File, s *site.Site) ([]state.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(files,
-		state.File{Path: Kubeconfig, Data: kubeconfig, Mode: state.SecretFileMode},
-		state.File{Path: MetadataFile, Data: append(meta, '\n')},
-	), nil
+	return append(files, kubeconfig, state.File{Path: MetadataFile, Data: append(meta, '\n')}), nil
 }
