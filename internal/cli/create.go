@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/installer"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -27,7 +28,7 @@ Keys that end are made anew in time: join secrets, the administrator's.`,
 	for _, target := range createTargets {
 		create.AddCommand(newCreateTarget(streams, target))
 	}
-	create.AddCommand(newCreateJoinConfig(streams), newCreateKubeconfig(streams))
+	create.AddCommand(newCreateJoinConfig(streams), newCreateKubeconfig(streams), newCreateInPlace())
 	return create
 }
 
@@ -52,14 +53,6 @@ worker.ign for the others, auth/kubeconfig and metadata.json. master.ign and
 worker.ign hold a secret that opens the configuration server for one day; run
 the command again when that day is over.`,
 		make: (*installer.Installer).IgnitionConfigs,
-	},
-	{
-		name: "single-node-ignition-config", short: "Write the Ignition of a single control plane",
-		long: `Write the Ignition of a single control plane as
-bootstrap-in-place-for-live-iso.ign, the name that live images look for, and
-worker.ign with which workers join it within a day; 'create join-config' makes
-another one for those that come later. No disk is written.`,
-		make: (*installer.Installer).SingleNodeIgnitionConfig,
 	},
 }
 
@@ -132,6 +125,23 @@ before stays good until its own end.`,
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", dir, "install directory")
+	return cmd
+}
+
+// newCreateInPlace answers whoever knows the command of other installers: the file
+// that it made had the name that live images look for, and on one of those the
+// cluster would have lived in memory.
+func newCreateInPlace() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "single-node-ignition-config", Short: "Is not done: nothing is installed in place", Hidden: true,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return &command.UsageError{Err: errors.New(config.NotInPlace +
+				"; put the operating system on the host's disk, and run 'holdfast create ignition-configs': " +
+				"bootstrap.ign is for the one control plane, worker.ign for its workers")}
+		},
+	}
+	cmd.Flags().String("dir", ".", "install directory")
 	return cmd
 }
 

@@ -168,9 +168,6 @@ func TestAnAbsentComputePoolMeansNoWorkers(t *testing.T) {
 func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 	tests := map[string][]string{
 		"one": nil,
-		"one-two-workers": {
-			"bootstrapInPlace.installationDisk: nothing uses it: hosts keep their disks, and nothing is installed in place",
-		},
 		"two-baremetal": {
 			"controlPlane.fencing.credentials[0].certificateVerification: without it whoever answers at that address on the first day is taken for the BMC: he gets the password, and may say Off for a host that runs; name the BMC's certificate (certificateFingerprint)",
 		},

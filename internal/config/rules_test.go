@@ -143,9 +143,8 @@ var rules = []rule{
 	{"more workers than Kubernetes carries are refused", "one", `compute: [{replicas: 9223372036854775807}]`},
 	{"an architecture is known", "one", `controlPlane: {architecture: riscv64}`},
 	{"all pools have one architecture", "three-one", `compute: [{replicas: 1, architecture: arm64}]`},
-	{"bootstrapInPlace is for one control plane", "three-one", `bootstrapInPlace: {}`},
-	{"an installation disk is a device", "one", `bootstrapInPlace: {installationDisk: sda}`},
-	{"an installation disk is a plain path", "one", `bootstrapInPlace: {installationDisk: /dev/../etc/passwd}`},
+	{"nothing is installed in place", "one", `bootstrapInPlace: {installationDisk: /dev/sda}`},
+	{"nothing is installed in place on any disk", "one", `bootstrapInPlace: {}`},
 
 	// Fencing.
 	{"two control planes need fencing", "one", `controlPlane: {replicas: 2}`},

@@ -16,9 +16,6 @@ func Warnings(c *InstallConfig) []string {
 	if c.ControlPlaneReplicas() == twoNodeReplicas && c.ComputeReplicas() > 0 {
 		out = append(out, "compute: a site of two control planes is expected to have no workers beside them")
 	}
-	if c.BootstrapInPlace != nil && c.BootstrapInPlace.InstallationDisk != "" {
-		out = append(out, "bootstrapInPlace.installationDisk: nothing uses it: hosts keep their disks, and nothing is installed in place")
-	}
 	return out
 }
 

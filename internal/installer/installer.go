@@ -75,15 +75,15 @@ func (in *Installer) Made() (*site.Site, error) {
 		return nil, &InputError{fmt.Errorf("nothing was made in %s yet: run 'holdfast create ignition-configs --dir %[1]s' first, "+
 			"or name the directory where you did", in.Dir)}
 	}
-	cfg, err := config.Parse([]byte(st.Config))
+	cfg, err := config.Made([]byte(st.Config))
 	if err != nil {
-		return nil, errNoLongerValid(err)
+		return nil, errUnreadableState(err)
 	}
 	return &site.Site{Config: cfg, Identity: st.Identity}, nil
 }
 
-func errNoLongerValid(err error) error {
-	return fmt.Errorf("%s holds a configuration that is no longer valid: %w", StateFile, err)
+func errUnreadableState(err error) error {
+	return fmt.Errorf("%s holds a configuration that cannot be read: %w", StateFile, err)
 }
 
 // open is Load that returns the state too. What is returned is saved.
@@ -162,9 +162,9 @@ func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) 
 
 // sameCluster refuses to use one cluster's keys for another.
 func sameCluster(old *saved, cfg *config.InstallConfig) error {
-	before, err := config.Parse([]byte(old.Config))
+	before, err := config.Made([]byte(old.Config))
 	if err != nil {
-		return errNoLongerValid(err)
+		return errUnreadableState(err)
 	}
 	if before.ClusterDomain() == cfg.ClusterDomain() {
 		return nil

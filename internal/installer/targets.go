@@ -28,30 +28,11 @@ func (in *Installer) IgnitionConfigs() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in.write(s, st, "bootstrap.ign")
+	return in.write(s, st)
 }
 
-// SingleNodeIgnitionConfig writes the Ignition of a single control plane that
-// is installed in place, and the pointer with which workers join it later.
-func (in *Installer) SingleNodeIgnitionConfig() ([]string, error) {
-	release, err := in.lock()
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	s, st, err := in.open()
-	if err != nil {
-		return nil, err
-	}
-	if n := s.Config.ControlPlaneReplicas(); n != 1 {
-		return nil, &InputError{fmt.Errorf("controlPlane.replicas: Invalid value: %d: "+
-			"a single-node Ignition needs exactly 1; use 'holdfast create ignition-configs'", n)}
-	}
-	return in.write(s, st, "bootstrap-in-place-for-live-iso.ign")
-}
-
-// write renders and writes the files; first is the name of the first host's.
-func (in *Installer) write(s *site.Site, st *saved, first string) ([]string, error) {
+// write renders and writes the files.
+func (in *Installer) write(s *site.Site, st *saved) ([]string, error) {
 	objects, err := in.manifests(s, st)
 	if err != nil {
 		return nil, err
@@ -62,7 +43,7 @@ func (in *Installer) write(s *site.Site, st *saved, first string) ([]string, err
 	if err := in.renewAdministrator(s, st); err != nil {
 		return nil, err
 	}
-	files, err := Files(s, objects, first)
+	files, err := Files(s, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +53,12 @@ func (in *Installer) write(s *site.Site, st *saved, first string) ([]string, err
 // Files renders everything that a site is installed from: the first host's
 // Ignition, which brings the objects along, pointers for the other hosts, the
 // administrator's kubeconfig and a description.
-func Files(s *site.Site, objects []state.File, first string) ([]state.File, error) {
+func Files(s *site.Site, objects []state.File) ([]state.File, error) {
 	data, err := RoleIgnition(s, state.RoleBootstrap, objects, ignition.Newest)
 	if err != nil {
 		return nil, err
 	}
-	files := []state.File{{Path: first, Data: data, Mode: state.SecretFileMode}}
+	files := []state.File{{Path: "bootstrap.ign", Data: data, Mode: state.SecretFileMode}}
 	roles := []state.Role{state.RoleMaster, state.RoleWorker}
 	if s.Config.ControlPlaneReplicas() == 1 {
 		roles = roles[1:]
