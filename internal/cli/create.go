@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -154,7 +155,7 @@ func createError(err error) error {
 }
 
 func newInstaller(streams command.Streams, dir string) *installer.Installer {
-	return &installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader, Warn: func(w string) {
+	return &installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader, Architecture: runtime.GOARCH, Warn: func(w string) {
 		_, _ = fmt.Fprintf(streams.Err, "warning: %s\n", w)
 	}}
 }

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/keys"
@@ -41,6 +43,9 @@ type Installer struct {
 	// whether the join secret still lasts.
 	Now    func() time.Time
 	Random io.Reader
+	// Architecture is that of the programs which hosts get: the release is built
+	// with the installer. Empty compares it with nothing.
+	Architecture string
 	// Warn is told what is allowed but seldom wise, one sentence each. Nil
 	// tells nobody.
 	Warn func(string)
@@ -100,12 +105,26 @@ func (in *Installer) open() (*site.Site, *saved, error) {
 	if err != nil {
 		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
 	}
+	if err := in.builtFor(cfg); err != nil {
+		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
+	}
 	in.warnings(cfg)
 	st, err := in.update(old, cfg, string(data))
 	if err != nil {
 		return nil, nil, err
 	}
 	return &site.Site{Config: cfg, Identity: st.Identity}, st, nil
+}
+
+// builtFor refuses hosts that the release's programs do not run on.
+func (in *Installer) builtFor(cfg *config.InstallConfig) error {
+	want := cfg.ControlPlane.Architecture // of all pools
+	if want == "" || in.Architecture == "" || want == in.Architecture {
+		return nil
+	}
+	return field.Invalid(field.NewPath("controlPlane", "architecture"), want, fmt.Sprintf(
+		"this Holdfast and its release are for %s: use those that were built for %s, or leave the field out where hosts are given such a release",
+		in.Architecture, want))
 }
 
 // readConfig reads the install configuration, or where the person removed it

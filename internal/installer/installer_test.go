@@ -133,6 +133,31 @@ func TestTheConfigurationMayBeRemovedOnceTheDirectoryIsMade(t *testing.T) {
 	}
 }
 
+// review-installer D7: hosts of another kind got programs that do not run there.
+func TestTheReleasesArchitectureIsTheHosts(t *testing.T) {
+	arm := strings.Replace(sitetest.OneNone, "controlPlane: {", "controlPlane: {architecture: arm64, ", 1)
+	for _, c := range []struct {
+		config, built string
+		refused       bool
+	}{
+		{sitetest.OneNone, "amd64", false}, {arm, "arm64", false}, {arm, "", false}, {arm, "amd64", true},
+	} {
+		d := newDirectory(t, c.config)
+		d.Architecture = c.built
+		_, err := d.IgnitionConfigs()
+		if !c.refused {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		wantInputError(t, err, `controlPlane.architecture: Invalid value: "arm64": this Holdfast and its release are for amd64`)
+		if _, err := os.Stat(filepath.Join(d.Dir, installer.StateFile)); err == nil {
+			t.Error("keys were made all the same")
+		}
+	}
+}
+
 // What builds before accepted, and this one does not, is no reason to lose the keys
 // of a cluster that stands.
 func TestADirectoryOfAnEarlierBuildIsUsedOn(t *testing.T) {
