@@ -269,3 +269,35 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// review-installer D10: what others accept with a reason is no mistake here.
+func TestWhatOtherInstallersAcceptIsAccepted(t *testing.T) {
+	corpus := validConfigs(t)
+	parse := func(base, patch string) *InstallConfig {
+		t.Helper()
+		return mustParse(t, patched(t, corpus[base], patch))
+	}
+	c := parse("one", `proxy: {httpProxy: 'http://proxy.example.com:3128', noProxy: 'example.com, 10.1.0.0/16, '}`)
+	if got := c.NoProxy(); !strings.Contains(got, ",example.com,") || strings.Contains(got, ",,") || strings.HasPrefix(got, ",") {
+		t.Errorf("a list that ends with a comma: %s", got)
+	}
+	parse("one", `{featureSet: CustomNoUpgrade, featureGates: [Alpha=True, Beta=0]}`)
+	for entry, want := range map[string]bool{"A=True": true, "A=TRUE": true, "A=1": true, "A=False": false, "A=f": false} {
+		if gate, ok := ParseFeatureGate(entry); !ok || gate != (FeatureGate{"A", want}) {
+			t.Errorf("%s: %+v, %t", entry, gate, ok)
+		}
+	}
+	const entry = `{"username":"clerk","password":"S3cr3t"}`
+	c = parse("one", `{releaseRegistry: r.example.com/holdfast/release, pullSecret: '{"auths":{"r.example.com":`+entry+`}}'}`)
+	if got := c.ReleaseAuth().Reveal(); got != `{"auths":{"r.example.com":`+entry+`}}` {
+		t.Error("a registry's name and password do not reach the host")
+	}
+	c = parse("three-one", machines(`{name: cp-1, bootMACAddress: '52:54:00:00:00:11'}`))
+	text, err := Marshal(c)
+	if err != nil || strings.Count(string(text), "bmc:") != 3 {
+		t.Errorf("a host without a BMC: %v\n%s", err, text)
+	}
+	if diff := cmp.Diff(c, mustParse(t, text)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -131,7 +131,8 @@ type Host struct {
 	// Role is master or worker; empty lets the installer choose.
 	Role           string `json:"role,omitempty"`
 	BootMACAddress string `json:"bootMACAddress"`
-	BMC            BMC    `json:"bmc"`
+	// BMC may be left out: no host is installed through it.
+	BMC BMC `json:"bmc,omitzero"`
 }
 
 // BMC is the account of a host's management controller.
