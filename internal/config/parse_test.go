@@ -180,7 +180,15 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	c := mustParse(t, validConfigs(t)["two-baremetal"])
+	c := mustParse(t, validConfigs(t)["one-two-workers"])
+	if got := Warnings(c); len(got) != 1 || !strings.HasPrefix(got[0], "rendezvousIP: without it workers find the control plane by api-int.") {
+		t.Errorf("workers of one control plane that nobody names: %q", got)
+	}
+	c.RendezvousIP = "10.0.0.11"
+	if got := Warnings(c); len(got) != 0 {
+		t.Errorf("workers of one that is named: %q", got)
+	}
+	c = mustParse(t, validConfigs(t)["two-baremetal"])
 	c.ControlPlane.Fencing.Credentials[1].TLS = TLSLegacy
 	if got := Warnings(c); len(got) != 2 || !strings.HasPrefix(got[1], "controlPlane.fencing.credentials[1].tls: ") {
 		t.Errorf("got %q", got)
