@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/installer"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -21,12 +23,13 @@ func newCreate(streams command.Streams) *cobra.Command {
 		Short: "Make the files that a site is installed from",
 		Long: `Make the files that a site is installed from, out of install-config.yaml in the
 install directory. Keys are generated once and kept there, so a second run gives
-the same bytes; keep the directory as you would keep the keys of the site.`,
+the same bytes; keep the directory as you would keep the keys of the site.
+Keys that end are made anew in time: join secrets, the administrator's.`,
 	}
 	for _, target := range createTargets {
 		create.AddCommand(newCreateTarget(streams, target))
 	}
-	create.AddCommand(newCreateJoinConfig(streams))
+	create.AddCommand(newCreateJoinConfig(streams), newCreateKubeconfig(streams), newCreateInPlace())
 	return create
 }
 
@@ -51,14 +54,6 @@ worker.ign for the others, auth/kubeconfig and metadata.json. master.ign and
 worker.ign hold a secret that opens the configuration server for one day; run
 the command again when that day is over.`,
 		make: (*installer.Installer).IgnitionConfigs,
-	},
-	{
-		name: "single-node-ignition-config", short: "Write the Ignition of a single control plane",
-		long: `Write the Ignition of a single control plane as
-bootstrap-in-place-for-live-iso.ign, the name that live images look for, and
-worker.ign with which workers join it within a day; 'create join-config' makes
-another one for those that come later. No disk is written.`,
-		make: (*installer.Installer).SingleNodeIgnitionConfig,
 	},
 }
 
@@ -111,6 +106,46 @@ What is to open nothing any more before its time: holdfast join-secret rotate.`,
 	return cmd
 }
 
+func newCreateKubeconfig(streams command.Streams) *cobra.Command {
+	dir := "."
+	cmd := &cobra.Command{
+		Use: "kubeconfig", Short: "Write the administrator's kubeconfig with a new certificate",
+		Long: `Write auth/kubeconfig with a new certificate and key, good for a year, for the
+cluster that was made from this directory: the one before has ended, ends soon,
+or is lost. No cluster is asked, and no other file changes. What was given out
+before stays good until its own end.`,
+		Example: "  holdfast create kubeconfig --dir store-17",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, until, err := newInstaller(streams, dir).Kubeconfig()
+			if err != nil {
+				return createError(err)
+			}
+			_, err = fmt.Fprintf(streams.Out, "%s (good until %s)\n", filepath.Clean(path), until.Local().Format(time.RFC1123))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", dir, "install directory")
+	return cmd
+}
+
+// newCreateInPlace answers whoever knows the command of other installers: the file
+// that it made had the name that live images look for, and on one of those the
+// cluster would have lived in memory.
+func newCreateInPlace() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "single-node-ignition-config", Short: "Is not done: nothing is installed in place", Hidden: true,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return &command.UsageError{Err: errors.New(config.NotInPlace +
+				"; put the operating system on the host's disk, and run 'holdfast create ignition-configs': " +
+				"bootstrap.ign is for the one control plane, worker.ign for its workers")}
+		},
+	}
+	cmd.Flags().String("dir", ".", "install directory")
+	return cmd
+}
+
 // createError marks what a person wrote wrong.
 func createError(err error) error {
 	if _, bad := errors.AsType[*installer.InputError](err); bad {
@@ -120,7 +155,7 @@ func createError(err error) error {
 }
 
 func newInstaller(streams command.Streams, dir string) *installer.Installer {
-	return &installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader, Warn: func(w string) {
+	return &installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader, Architecture: runtime.GOARCH, Warn: func(w string) {
 		_, _ = fmt.Fprintf(streams.Err, "warning: %s\n", w)
 	}}
 }

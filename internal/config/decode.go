@@ -256,6 +256,10 @@ func jsonName(f reflect.StructField) string {
 
 func (d *decoder) unknown(path *field.Path, name string, t reflect.Type) {
 	d.errs = append(d.errs, unknownField(path, name, t))
+	if meant := meantField(name, t); meant != "" {
+		// What was meant for it is not known: nothing follows from its absence.
+		d.broken = append(d.broken, path.Child(meant).String())
+	}
 	if t == reflect.TypeFor[Platform]() {
 		// A platform was chosen, if a wrong one.
 		d.broken = append(d.broken, path.Child(name).String())
@@ -277,8 +281,26 @@ func unknownField(path *field.Path, name string, t reflect.Type) *field.Error {
 	}
 	slices.Sort(names)
 	detail := "unknown field; there are no fields here"
-	if len(names) > 0 {
+	if meant := meantField(name, t); meant != "" {
+		detail = "unknown field; did you mean " + meant
+		if f, ok := t.FieldByNameFunc(func(n string) bool { return strings.EqualFold(n, meant) }); ok && f.Type.Kind() == reflect.Slice {
+			detail += ", a list"
+		}
+		detail += "?"
+	} else if len(names) > 0 {
 		detail = "unknown field; known are " + strings.Join(names, ", ")
 	}
 	return field.Forbidden(path.Child(name), detail)
+}
+
+// meantField is the field that somebody who wrote name most likely meant: it
+// differs in capitals, or in being one or many, as apiVIP of older installers.
+func meantField(name string, t reflect.Type) string {
+	plain := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), "s") }
+	for f := range t.Fields() {
+		if known := jsonName(f); plain(known) == plain(name) {
+			return known
+		}
+	}
+	return ""
 }

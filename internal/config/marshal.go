@@ -76,7 +76,7 @@ func structNode(v reflect.Value) *yaml.Node {
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		field := v.Field(i)
-		if options == "omitempty" && isEmpty(field) {
+		if (options == "omitempty" || options == "omitzero") && isEmpty(field) {
 			continue
 		}
 		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}

@@ -26,6 +26,19 @@ func Parse(data []byte) (*InstallConfig, error) {
 	return c, nil
 }
 
+// Made reads a configuration that something was made from: it kept the rules of
+// the build that made it, and today's may be others. Defaults are filled in, no
+// rule is checked.
+func Made(data []byte) (*InstallConfig, error) {
+	c, err := Unmarshal(data)
+	if err != nil {
+		return nil, err
+	}
+	Default(c)
+	normalize(c)
+	return c, nil
+}
+
 // Unmarshal reads what Marshal wrote, without defaults and without checking a
 // rule: it is for the parts of a configuration that was valid as a whole. An
 // unknown or unreadable field is an *InvalidError.

@@ -168,9 +168,6 @@ func TestAnAbsentComputePoolMeansNoWorkers(t *testing.T) {
 func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 	tests := map[string][]string{
 		"one": nil,
-		"one-two-workers": {
-			"bootstrapInPlace.installationDisk: nothing uses it: hosts keep their disks, and nothing is installed in place",
-		},
 		"two-baremetal": {
 			"controlPlane.fencing.credentials[0].certificateVerification: without it whoever answers at that address on the first day is taken for the BMC: he gets the password, and may say Off for a host that runs; name the BMC's certificate (certificateFingerprint)",
 		},
@@ -183,7 +180,15 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	c := mustParse(t, validConfigs(t)["two-baremetal"])
+	c := mustParse(t, validConfigs(t)["one-two-workers"])
+	if got := Warnings(c); len(got) != 1 || !strings.HasPrefix(got[0], "rendezvousIP: without it workers find the control plane by api-int.") {
+		t.Errorf("workers of one control plane that nobody names: %q", got)
+	}
+	c.RendezvousIP = "10.0.0.11"
+	if got := Warnings(c); len(got) != 0 {
+		t.Errorf("workers of one that is named: %q", got)
+	}
+	c = mustParse(t, validConfigs(t)["two-baremetal"])
 	c.ControlPlane.Fencing.Credentials[1].TLS = TLSLegacy
 	if got := Warnings(c); len(got) != 2 || !strings.HasPrefix(got[1], "controlPlane.fencing.credentials[1].tls: ") {
 		t.Errorf("got %q", got)
@@ -270,5 +275,37 @@ func BenchmarkParse(b *testing.B) {
 		if _, err := Parse(data); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// review-installer D10: what others accept with a reason is no mistake here.
+func TestWhatOtherInstallersAcceptIsAccepted(t *testing.T) {
+	corpus := validConfigs(t)
+	parse := func(base, patch string) *InstallConfig {
+		t.Helper()
+		return mustParse(t, patched(t, corpus[base], patch))
+	}
+	c := parse("one", `proxy: {httpProxy: 'http://proxy.example.com:3128', noProxy: 'example.com, 10.1.0.0/16, '}`)
+	if got := c.NoProxy(); !strings.Contains(got, ",example.com,") || strings.Contains(got, ",,") || strings.HasPrefix(got, ",") {
+		t.Errorf("a list that ends with a comma: %s", got)
+	}
+	parse("one", `{featureSet: CustomNoUpgrade, featureGates: [Alpha=True, Beta=0]}`)
+	for entry, want := range map[string]bool{"A=True": true, "A=TRUE": true, "A=1": true, "A=False": false, "A=f": false} {
+		if gate, ok := ParseFeatureGate(entry); !ok || gate != (FeatureGate{"A", want}) {
+			t.Errorf("%s: %+v, %t", entry, gate, ok)
+		}
+	}
+	const entry = `{"username":"clerk","password":"S3cr3t"}`
+	c = parse("one", `{releaseRegistry: r.example.com/holdfast/release, pullSecret: '{"auths":{"r.example.com":`+entry+`}}'}`)
+	if got := c.ReleaseAuth().Reveal(); got != `{"auths":{"r.example.com":`+entry+`}}` {
+		t.Error("a registry's name and password do not reach the host")
+	}
+	c = parse("three-one", machines(`{name: cp-1, bootMACAddress: '52:54:00:00:00:11'}`))
+	text, err := Marshal(c)
+	if err != nil || strings.Count(string(text), "bmc:") != 3 {
+		t.Errorf("a host without a BMC: %v\n%s", err, text)
+	}
+	if diff := cmp.Diff(c, mustParse(t, text)); diff != "" {
+		t.Error(diff)
 	}
 }

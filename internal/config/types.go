@@ -20,8 +20,8 @@ type InstallConfig struct {
 	// Compute holds at most one pool, named worker. Absent means no workers.
 	Compute  []MachinePool `json:"compute,omitempty"`
 	Platform Platform      `json:"platform"`
-	// BootstrapInPlace is accepted for a single control plane, which is always
-	// installed in place.
+	// BootstrapInPlace is refused. It is a field of what builds before accepted, and
+	// hosts of then have in their copy.
 	BootstrapInPlace *BootstrapInPlace `json:"bootstrapInPlace,omitempty"`
 	// RendezvousIP is the machine address of the control-plane host that
 	// starts the cluster. Empty means that the host given bootstrap.ign does.
@@ -131,7 +131,8 @@ type Host struct {
 	// Role is master or worker; empty lets the installer choose.
 	Role           string `json:"role,omitempty"`
 	BootMACAddress string `json:"bootMACAddress"`
-	BMC            BMC    `json:"bmc"`
+	// BMC may be left out: no host is installed through it.
+	BMC BMC `json:"bmc,omitzero"`
 }
 
 // BMC is the account of a host's management controller.
@@ -142,7 +143,7 @@ type BMC struct {
 	DisableCertificateVerification bool   `json:"disableCertificateVerification,omitempty"`
 }
 
-// BootstrapInPlace configures the installation of a single control plane.
+// BootstrapInPlace would say onto which disk of itself a host is installed.
 type BootstrapInPlace struct {
 	InstallationDisk string `json:"installationDisk,omitempty"`
 }

@@ -54,9 +54,7 @@ func (v *validator) pullSecret() {
 		return
 	}
 	var file struct {
-		Auths map[string]struct {
-			Auth string `json:"auth"`
-		} `json:"auths"`
+		Auths map[string]registryAccount `json:"auths"`
 	}
 	if err := json.Unmarshal([]byte(text), &file); err != nil {
 		v.add(invalid(path, `must be JSON of the form {"auths": {"registry.example.com": {"auth": "..."}}}`))
@@ -66,8 +64,9 @@ func (v *validator) pullSecret() {
 		v.add(invalid(path, `must name at least one registry under "auths"; leave pullSecret out if none needs one`))
 	}
 	for _, registry := range slices.Sorted(maps.Keys(file.Auths)) {
-		if !isBasicAuth(file.Auths[registry].Auth) {
-			v.add(invalid(path, fmt.Sprintf(`the "auth" of %s must be name:password in base64`, shownRegistry(registry))))
+		if !file.Auths[registry].valid() {
+			v.add(invalid(path, fmt.Sprintf(`the "auth" of %s must be name:password in base64, or give "username" and "password" in its place`,
+				shownRegistry(registry))))
 		}
 	}
 }
@@ -80,6 +79,21 @@ func shownRegistry(name string) string {
 		return name
 	}
 	return "an entry"
+}
+
+// registryAccount is an entry of an authentication file: container tools write it
+// in either form.
+type registryAccount struct {
+	Auth     string `json:"auth"`
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+func (a registryAccount) valid() bool {
+	if a.Auth == "" {
+		return a.Username != "" && a.Password != ""
+	}
+	return isBasicAuth(a.Auth)
 }
 
 func isBasicAuth(s string) bool {
@@ -121,10 +135,12 @@ func (v *validator) proxyURL(path *field.Path, text string, schemes ...string) {
 }
 
 func (v *validator) noProxy(path *field.Path, text string) {
+	text = strings.TrimSpace(text)
 	if text == "" {
 		return
 	}
-	for i, entry := range strings.Split(text, ",") {
+	// A list may end with a comma, as templates write it.
+	for i, entry := range strings.Split(strings.TrimSuffix(text, ","), ",") {
 		if !isNoProxyEntry(strings.TrimSpace(entry)) {
 			v.add(invalid(path, fmt.Sprintf("entry %d must be a domain, an address, a network in CIDR form or *", i+1)))
 		}

@@ -3,6 +3,7 @@ package config
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,14 +27,15 @@ type FeatureGate struct {
 	Enabled bool
 }
 
-// ParseFeatureGate reads an entry "Name=true" or "Name=false"; ok is false for
-// anything else.
+// ParseFeatureGate reads an entry "Name=true" or "Name=false", in any spelling of
+// the two that Kubernetes' programs take for theirs; ok is false for anything else.
 func ParseFeatureGate(entry string) (gate FeatureGate, ok bool) {
 	name, value, _ := strings.Cut(entry, "=")
-	if !gateName.MatchString(name) || value != "true" && value != "false" {
+	enabled, err := strconv.ParseBool(value)
+	if !gateName.MatchString(name) || err != nil {
 		return FeatureGate{}, false
 	}
-	return FeatureGate{Name: name, Enabled: value == "true"}, true
+	return FeatureGate{Name: name, Enabled: enabled}, true
 }
 
 func (v *validator) features() {

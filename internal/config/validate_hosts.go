@@ -29,6 +29,9 @@ func (v *validator) bareMetalHosts(list *field.Path) {
 			v.add(field.NotSupported(path.Child("role"), h.Role, hostRoles))
 		}
 		v.mac(path.Child("bootMACAddress"), h.BootMACAddress, macs)
+		if h.BMC == (BMC{}) {
+			continue // nothing is installed through it
+		}
 		bmc := path.Child("bmc")
 		bmcs = v.appendBMC(bmcs, bmc.Child("address"), h.BMC.Address)
 		v.username(bmc.Child("username"), h.BMC.Username)

@@ -3,8 +3,6 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"path"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -123,18 +121,13 @@ func (v *validator) rendezvous(nets networks) {
 	}
 }
 
+// bootstrapInPlace is refused: docs/adr/0039.
 func (v *validator) bootstrapInPlace() {
-	bip := v.c.BootstrapInPlace
-	if bip == nil {
-		return
-	}
-	root := field.NewPath("bootstrapInPlace")
-	if n := v.c.ControlPlaneReplicas(); n != 1 && v.readable("controlPlane.replicas") {
-		v.add(field.Forbidden(root, fmt.Sprintf("is for exactly one control plane, and there are %d", n)))
-	}
-	disk := bip.InstallationDisk
-	if disk != "" && (!strings.HasPrefix(disk, "/dev/") || path.Clean(disk) != disk) {
-		v.add(field.Invalid(root.Child("installationDisk"), disk,
-			"must be the path of a device below /dev, for example /dev/sda"))
+	if v.c.BootstrapInPlace != nil {
+		v.add(field.Forbidden(field.NewPath("bootstrapInPlace"), NotInPlace+
+			": leave it out; put the operating system on the host's disk first, and give it bootstrap.ign of 'holdfast create ignition-configs' then"))
 	}
 }
+
+// NotInPlace says what a person is told who asks for an installation in place.
+const NotInPlace = "nothing is installed in place: Holdfast brings no operating system, and a host stays on the disk that it runs from"

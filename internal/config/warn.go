@@ -16,8 +16,8 @@ func Warnings(c *InstallConfig) []string {
 	if c.ControlPlaneReplicas() == twoNodeReplicas && c.ComputeReplicas() > 0 {
 		out = append(out, "compute: a site of two control planes is expected to have no workers beside them")
 	}
-	if c.BootstrapInPlace != nil && c.BootstrapInPlace.InstallationDisk != "" {
-		out = append(out, "bootstrapInPlace.installationDisk: nothing uses it: hosts keep their disks, and nothing is installed in place")
+	if c.Platform.None != nil && c.ControlPlaneReplicas() == 1 && c.ComputeReplicas() > 0 && c.RendezvousIP == "" {
+		out = append(out, "rendezvousIP: without it workers find the control plane by api-int."+c.ClusterDomain()+" alone, which the site's name server has to know before they boot")
 	}
 	return out
 }

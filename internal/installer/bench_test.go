@@ -47,7 +47,7 @@ func makeInMemory(text string) error {
 	if err != nil {
 		return err
 	}
-	_, err = installer.Files(s, objects, "bootstrap.ign")
+	_, err = installer.Files(s, objects)
 	return err
 }
 

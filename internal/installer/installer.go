@@ -1,8 +1,8 @@
 // Package installer makes the files that a site is installed from, in one
 // directory that a person keeps: manifests, Ignition per role, kubeconfig. It
 // is resumable: what a directory holds already, keys above all, is used again,
-// and the same directory gives the same bytes, until the join secret in them
-// has to be renewed.
+// and the same directory gives the same bytes, until the join secret or the
+// administrator's certificate in them has to be renewed.
 package installer
 
 import (
@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/host"
@@ -41,6 +43,9 @@ type Installer struct {
 	// whether the join secret still lasts.
 	Now    func() time.Time
 	Random io.Reader
+	// Architecture is that of the programs which hosts get: the release is built
+	// with the installer. Empty compares it with nothing.
+	Architecture string
 	// Warn is told what is allowed but seldom wise, one sentence each. Nil
 	// tells nobody.
 	Warn func(string)
@@ -75,15 +80,15 @@ func (in *Installer) Made() (*site.Site, error) {
 		return nil, &InputError{fmt.Errorf("nothing was made in %s yet: run 'holdfast create ignition-configs --dir %[1]s' first, "+
 			"or name the directory where you did", in.Dir)}
 	}
-	cfg, err := config.Parse([]byte(st.Config))
+	cfg, err := config.Made([]byte(st.Config))
 	if err != nil {
-		return nil, errNoLongerValid(err)
+		return nil, errUnreadableState(err)
 	}
 	return &site.Site{Config: cfg, Identity: st.Identity}, nil
 }
 
-func errNoLongerValid(err error) error {
-	return fmt.Errorf("%s holds a configuration that is no longer valid: %w", StateFile, err)
+func errUnreadableState(err error) error {
+	return fmt.Errorf("%s holds a configuration that cannot be read: %w", StateFile, err)
 }
 
 // open is Load that returns the state too. What is returned is saved.
@@ -100,12 +105,26 @@ func (in *Installer) open() (*site.Site, *saved, error) {
 	if err != nil {
 		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
 	}
+	if err := in.builtFor(cfg); err != nil {
+		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
+	}
 	in.warnings(cfg)
 	st, err := in.update(old, cfg, string(data))
 	if err != nil {
 		return nil, nil, err
 	}
 	return &site.Site{Config: cfg, Identity: st.Identity}, st, nil
+}
+
+// builtFor refuses hosts that the release's programs do not run on.
+func (in *Installer) builtFor(cfg *config.InstallConfig) error {
+	want := cfg.ControlPlane.Architecture // of all pools
+	if want == "" || in.Architecture == "" || want == in.Architecture {
+		return nil
+	}
+	return field.Invalid(field.NewPath("controlPlane", "architecture"), want, fmt.Sprintf(
+		"this Holdfast and its release are for %s: use those that were built for %s, or leave the field out where hosts are given such a release",
+		in.Architecture, want))
 }
 
 // readConfig reads the install configuration, or where the person removed it
@@ -162,9 +181,9 @@ func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) 
 
 // sameCluster refuses to use one cluster's keys for another.
 func sameCluster(old *saved, cfg *config.InstallConfig) error {
-	before, err := config.Parse([]byte(old.Config))
+	before, err := config.Made([]byte(old.Config))
 	if err != nil {
-		return errNoLongerValid(err)
+		return errUnreadableState(err)
 	}
 	if before.ClusterDomain() == cfg.ClusterDomain() {
 		return nil

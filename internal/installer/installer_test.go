@@ -3,6 +3,7 @@ package installer_test
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/installer"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // directory is an install directory with a clock that stands still.
@@ -131,6 +133,62 @@ func TestTheConfigurationMayBeRemovedOnceTheDirectoryIsMade(t *testing.T) {
 	}
 }
 
+// review-installer D7: hosts of another kind got programs that do not run there.
+func TestTheReleasesArchitectureIsTheHosts(t *testing.T) {
+	arm := strings.Replace(sitetest.OneNone, "controlPlane: {", "controlPlane: {architecture: arm64, ", 1)
+	for _, c := range []struct {
+		config, built string
+		refused       bool
+	}{
+		{sitetest.OneNone, "amd64", false}, {arm, "arm64", false}, {arm, "", false}, {arm, "amd64", true},
+	} {
+		d := newDirectory(t, c.config)
+		d.Architecture = c.built
+		_, err := d.IgnitionConfigs()
+		if !c.refused {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		wantInputError(t, err, `controlPlane.architecture: Invalid value: "arm64": this Holdfast and its release are for amd64`)
+		if _, err := os.Stat(filepath.Join(d.Dir, installer.StateFile)); err == nil {
+			t.Error("keys were made all the same")
+		}
+	}
+}
+
+// What builds before accepted, and this one does not, is no reason to lose the keys
+// of a cluster that stands.
+func TestADirectoryOfAnEarlierBuildIsUsedOn(t *testing.T) {
+	d := newDirectory(t, sitetest.OneNone)
+	d.must(d.IgnitionConfigs)
+	var made map[string]any
+	if err := json.Unmarshal([]byte(d.read(installer.StateFile)), &made); err != nil {
+		t.Fatal(err)
+	}
+	const inPlace = "bootstrapInPlace: {installationDisk: /dev/sda}\n"
+	made["config"] = sitetest.OneNone + inPlace
+	text, err := json.Marshal(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.write(installer.StateFile, string(text))
+	d.write(installer.ConfigFile, sitetest.OneNone+inPlace)
+	if _, _, err := d.JoinConfig(state.RoleWorker, "", time.Hour); err != nil {
+		t.Errorf("a host that joins: %v", err)
+	}
+	if _, _, err := d.Kubeconfig(); err != nil {
+		t.Errorf("a kubeconfig: %v", err)
+	}
+	_, err = d.IgnitionConfigs()
+	wantInputError(t, err, "bootstrapInPlace: Forbidden: nothing is installed in place")
+	d.write(installer.ConfigFile, sitetest.OneNone)
+	if _, err := d.IgnitionConfigs(); err != nil {
+		t.Errorf("once the field is gone: %v", err)
+	}
+}
+
 func TestAChangedConfigurationKeepsTheKeys(t *testing.T) {
 	d := newDirectory(t, sitetest.TwoDual)
 	before, err := d.Load()
@@ -148,7 +206,7 @@ func TestAChangedConfigurationKeepsTheKeys(t *testing.T) {
 	if got := after.APIHost(); got != "10.98.0.7" {
 		t.Errorf("the API is at %s, not where the new configuration says", got)
 	}
-	if state := d.read(installer.StateFile); !strings.Contains(state, "10.98.0.7") {
+	if kept := d.read(installer.StateFile); !strings.Contains(kept, "10.98.0.7") {
 		t.Error("the state keeps the old configuration")
 	}
 }

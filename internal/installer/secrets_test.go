@@ -185,12 +185,10 @@ func TestAPointerNamesTheServerTheAuthorityAndTheSecret(t *testing.T) {
 	}
 }
 
-// single-node-with-workers: a worker's Ignition exists although the control
-// plane is installed in place.
 func TestASingleNodeGetsItsWorkersIgnitionToo(t *testing.T) {
 	d := newDirectory(t, sitetest.OneNone)
-	wrote := d.must(d.SingleNodeIgnitionConfig)
-	want := []string{"bootstrap-in-place-for-live-iso.ign", "worker.ign", "auth/kubeconfig", "metadata.json"}
+	wrote := d.must(d.IgnitionConfigs)
+	want := []string{"bootstrap.ign", "worker.ign", "auth/kubeconfig", "metadata.json"}
 	if !slices.Equal(wrote, want) {
 		t.Errorf("wrote %v, want %v", wrote, want)
 	}
@@ -199,19 +197,6 @@ func TestASingleNodeGetsItsWorkersIgnitionToo(t *testing.T) {
 	if err != nil || own.Role != state.RoleBootstrap {
 		t.Errorf("the host's role is %q (%v)", own.Role, err)
 	}
-	d.must(d.IgnitionConfigs)
-	if d.read("bootstrap.ign") != d.read(want[0]) {
-		t.Error("bootstrap.ign and the single node's Ignition differ")
-	}
-	if _, err := os.Stat(filepath.Join(d.Dir, "master.ign")); err == nil {
-		t.Error("a single control plane has a pointer for further ones")
-	}
-}
-
-func TestASingleNodesIgnitionIsForOneControlPlane(t *testing.T) {
-	d := newDirectory(t, sitetest.TwoDual)
-	_, err := d.SingleNodeIgnitionConfig()
-	wantInputError(t, err, "controlPlane.replicas: Invalid value: 2: a single-node Ignition needs exactly 1; use 'holdfast create ignition-configs'")
 }
 
 func TestMetadataNamesTheCluster(t *testing.T) {

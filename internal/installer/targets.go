@@ -28,30 +28,11 @@ func (in *Installer) IgnitionConfigs() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in.write(s, st, "bootstrap.ign")
+	return in.write(s, st)
 }
 
-// SingleNodeIgnitionConfig writes the Ignition of a single control plane that
-// is installed in place, and the pointer with which workers join it later.
-func (in *Installer) SingleNodeIgnitionConfig() ([]string, error) {
-	release, err := in.lock()
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	s, st, err := in.open()
-	if err != nil {
-		return nil, err
-	}
-	if n := s.Config.ControlPlaneReplicas(); n != 1 {
-		return nil, &InputError{fmt.Errorf("controlPlane.replicas: Invalid value: %d: "+
-			"a single-node Ignition needs exactly 1; use 'holdfast create ignition-configs'", n)}
-	}
-	return in.write(s, st, "bootstrap-in-place-for-live-iso.ign")
-}
-
-// write renders and writes the files; first is the name of the first host's.
-func (in *Installer) write(s *site.Site, st *saved, first string) ([]string, error) {
+// write renders and writes the files.
+func (in *Installer) write(s *site.Site, st *saved) ([]string, error) {
 	objects, err := in.manifests(s, st)
 	if err != nil {
 		return nil, err
@@ -59,7 +40,10 @@ func (in *Installer) write(s *site.Site, st *saved, first string) ([]string, err
 	if err := in.renewJoinSecret(s, st); err != nil {
 		return nil, err
 	}
-	files, err := Files(s, objects, first)
+	if err := in.renewAdministrator(s, st); err != nil {
+		return nil, err
+	}
+	files, err := Files(s, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +53,12 @@ func (in *Installer) write(s *site.Site, st *saved, first string) ([]string, err
 // Files renders everything that a site is installed from: the first host's
 // Ignition, which brings the objects along, pointers for the other hosts, the
 // administrator's kubeconfig and a description.
-func Files(s *site.Site, objects []state.File, first string) ([]state.File, error) {
+func Files(s *site.Site, objects []state.File) ([]state.File, error) {
 	data, err := RoleIgnition(s, state.RoleBootstrap, objects, ignition.Newest)
 	if err != nil {
 		return nil, err
 	}
-	files := []state.File{{Path: first, Data: data, Mode: state.SecretFileMode}}
+	files := []state.File{{Path: "bootstrap.ign", Data: data, Mode: state.SecretFileMode}}
 	roles := []state.Role{state.RoleMaster, state.RoleWorker}
 	if s.Config.ControlPlaneReplicas() == 1 {
 		roles = roles[1:]
@@ -146,7 +130,7 @@ func (in *Installer) JoinConfig(role state.Role, hostName string, life time.Dura
 // appendAccess adds the files for a person: how to reach the cluster, and what
 // it is called.
 func appendAccess(files []state.File, s *site.Site) ([]state.File, error) {
-	kubeconfig, err := AdminKubeconfig(s, "https://"+s.ExternalAPIName()+":6443")
+	kubeconfig, err := kubeconfigFile(s)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +141,5 @@ func appendAccess(files []state.File, s *site.Site) ([]state.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(files,
-		state.File{Path: Kubeconfig, Data: kubeconfig, Mode: state.SecretFileMode},
-		state.File{Path: MetadataFile, Data: append(meta, '\n')},
-	), nil
+	return append(files, kubeconfig, state.File{Path: MetadataFile, Data: append(meta, '\n')}), nil
 }

@@ -46,12 +46,37 @@ func Generate(now time.Time, random io.Reader) (site.Identity, error) {
 		EncryptionKeys: []int{1},
 	}
 	id.ProgressToken = strings.ToLower(g.text(32))
-	id.Admin = g.issue(id.KubernetesCA, &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "kubernetes-admin", Organization: []string{site.AdministratorsGroup}},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		NotAfter:    g.now.Add(adminLifetime),
-	})
+	id.Admin = g.administrator(id.KubernetesCA, pkix.Name{CommonName: "kubernetes-admin", Organization: []string{site.AdministratorsGroup}})
 	return id, g.err
+}
+
+// Administrator makes another certificate of the site's administrator, with a key
+// of its own. Its name and groups are those of the present one: a cluster knows the
+// group that it was installed with.
+func Administrator(id site.Identity, now time.Time, random io.Reader) (site.KeyPair, error) {
+	old, err := id.Admin.Parse()
+	if err != nil {
+		return site.KeyPair{}, fmt.Errorf("present certificate of the administrator: %w", err)
+	}
+	g := generator{now: now.UTC().Truncate(time.Second), random: random}
+	pair := g.administrator(id.KubernetesCA, old.Subject)
+	return pair, g.err
+}
+
+// administratorReserve is the third of an administrator's certificate in which
+// files made anew bring another one.
+const administratorReserve = adminLifetime / 3
+
+// AdministratorServes reports whether the certificate of the site's administrator
+// is given out on: one that cannot be read is not, nor one that ends soon, unless
+// its authority ends then.
+func AdministratorServes(id site.Identity, now time.Time) bool {
+	cert, err := id.Admin.Parse()
+	if err != nil {
+		return false
+	}
+	authority, err := id.KubernetesCA.Parse()
+	return err == nil && (now.Add(administratorReserve).Before(cert.NotAfter) || cert.NotAfter.Equal(authority.NotAfter))
 }
 
 // joinKeyBytes is the length of the hash that the key is used with.
@@ -124,6 +149,21 @@ func (g *generator) authority(name string) site.KeyPair {
 		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: g.now.Add(authorityLifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
 		IsCA:     true, BasicConstraintsValid: true,
+	})
+}
+
+// administrator issues what never outlives the authority that it is of.
+func (g *generator) administrator(authority site.KeyPair, subject pkix.Name) site.KeyPair {
+	if g.err != nil {
+		return site.KeyPair{}
+	}
+	parent, err := authority.Parse()
+	if g.keep(err); err != nil {
+		return site.KeyPair{}
+	}
+	return g.issue(authority, &x509.Certificate{
+		Subject: subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		NotAfter: earlier(g.now.Add(adminLifetime), parent.NotAfter),
 	})
 }
 

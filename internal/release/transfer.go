@@ -29,6 +29,8 @@ type Remote struct {
 	PlainHTTP bool
 	// CAFile holds certificates to trust besides the system's.
 	CAFile string
+	// Accept is asked before what is described is pulled; nil takes everything.
+	Accept func(Manifest) error
 }
 
 // tagOf is the tag of a full reference.
@@ -105,6 +107,11 @@ func Pull(ctx context.Context, from Remote, dir string) (*Store, error) {
 	m, err := manifestOf(raw)
 	if err != nil {
 		return nil, fmt.Errorf("pull the release from %s: %w", from.Ref, err)
+	}
+	if from.Accept != nil {
+		if err := from.Accept(m); err != nil {
+			return nil, err
+		}
 	}
 	keep := map[string]bool{}
 	if err := pullImages(index, dir, keep); err != nil {

@@ -27,13 +27,14 @@ type Identity struct {
 	// ClusterID is a random UUID.
 	ClusterID string `json:"clusterID"`
 	// Created is when the keys were made; all lifetimes start here.
-	Created       time.Time `json:"created"`
-	KubernetesCA  KeyPair   `json:"kubernetesCA"`
-	EtcdCA        KeyPair   `json:"etcdCA"`
-	FrontProxyCA  KeyPair   `json:"frontProxyCA"`
-	ConfigCA      KeyPair   `json:"configCA"`
-	Admin         KeyPair   `json:"admin"`
-	ServiceSigner KeyPair   `json:"serviceSigner"`
+	Created      time.Time `json:"created"`
+	KubernetesCA KeyPair   `json:"kubernetesCA"`
+	EtcdCA       KeyPair   `json:"etcdCA"`
+	FrontProxyCA KeyPair   `json:"frontProxyCA"`
+	ConfigCA     KeyPair   `json:"configCA"`
+	// Admin is the administrator's: the install directory has it, no host does.
+	Admin         KeyPair `json:"admin,omitzero"`
+	ServiceSigner KeyPair `json:"serviceSigner"`
 	// JoinUntil is when the join secrets end, where the installer renewed them.
 	JoinUntil time.Time `json:"joinUntil,omitzero"`
 	// JoinKey signs the join secrets of pointer Ignitions, and what hosts get for

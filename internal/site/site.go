@@ -103,12 +103,13 @@ func (s *Site) RendezvousIP() (netip.Addr, bool) {
 }
 
 // For returns the copy of the site that a host of this role gets: a control
-// plane everything but the accounts of BMCs, which the cluster's objects bring
-// and its Jobs hand to the hosts that need them; a worker no private key
+// plane everything but the administrator's key and the accounts of BMCs, which
+// the cluster's objects bring and its Jobs hand to the hosts that need them; a worker no private key
 // either, and of the pull secret only what opens the release's registry.
 func (s *Site) For(role state.Role) *Site {
 	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts()}
 	out.Identity.AdmissionToken = "" // a control plane mints what it needs
+	out.Identity.Admin = KeyPair{}   // nothing on a host is the administrator
 	if !role.ControlPlane() {
 		out.Config = withoutSecrets(s.Config)
 		out.Identity = s.Identity.public()
@@ -117,11 +118,13 @@ func (s *Site) For(role state.Role) *Site {
 }
 
 // Settled returns the copy that a host keeps once it is installed: without what
-// only a host that joins needs. Builds before also kept accounts of BMCs.
+// only a host that joins needs. Builds before also kept accounts of BMCs and the
+// administrator's key.
 func (s *Site) Settled() *Site {
 	out := *s
 	out.Config = withoutAccounts(s.Config)
 	out.Identity.AdmissionToken = ""
+	out.Identity.Admin = KeyPair{}
 	return &out
 }
 

@@ -97,6 +97,28 @@ func withAccounts(t *testing.T) *site.Site {
 	return s
 }
 
+// review-installer D14: no host needs to be the administrator.
+func TestTheAdministratorsKeyStaysInTheInstallDirectory(t *testing.T) {
+	s := sitetest.New(t, sitetest.TwoDual)
+	s.Identity.Admin = site.KeyPair{Cert: "public", Key: "hush-admin"}
+	copies := map[string]*site.Site{"settled": s.Settled()}
+	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
+		copies[string(role)] = s.For(role)
+	}
+	for name, own := range copies {
+		data, err := own.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(data), "hush-admin") || own.Identity.Admin != (site.KeyPair{}) {
+			t.Errorf("%s: the administrator's key", name)
+		}
+	}
+	if s.Identity.Admin.Key == "" {
+		t.Error("the install directory lost it")
+	}
+}
+
 func TestOnlyAWorkersCopyBringsAnAdmission(t *testing.T) {
 	s := sitetest.New(t, sitetest.TwoDual)
 	s.Identity.AdmissionToken = "admission"

@@ -19,3 +19,14 @@ type HostFacts struct {
 	// container without CAP_SYS_RESOURCE.
 	RestrictOOM bool `json:"restrictOOM,omitempty"`
 }
+
+// CgroupDriver is who makes the control groups of containers, in kubelet's word.
+// systemd wants to be the only one who writes its tree, and Kubernetes asks for it
+// on every host that it runs. On a machine with the first version, or both, which
+// is a host of the lab, everything was measured with groups made beside systemd.
+func (h HostFacts) CgroupDriver() string {
+	if h.CgroupV1 {
+		return "cgroupfs"
+	}
+	return "systemd"
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,9 @@ type run struct {
 	store  *release.Store
 	// server gives what this host joins with.
 	server *server
+	// lookup asks the host's name servers; root is /. Tests have their own.
+	lookup func(context.Context, string) ([]netip.Addr, error)
+	root   string
 }
 
 // step is one thing to do. It must be safe to do again after it was cut off
@@ -77,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	name = strings.ToLower(name) // as its node is called
-	r := &run{Options: o, done: doneDir, pulled: pulledRelease, recorder: &recorder{
+	r := &run{Options: o, done: doneDir, pulled: pulledRelease, lookup: lookup, root: "/", recorder: &recorder{
 		path: state.ProgressPath, now: o.Now, log: o.Log,
 		p: state.Progress{Host: name, Role: o.Site.Role},
 	}}
@@ -117,6 +121,7 @@ func (r *run) doAll(ctx context.Context) error {
 // steps lists what a role has to do, in order.
 func (r *run) steps() []step {
 	list := []step{
+		{name: "look at this machine", do: r.lookAtHost, always: true},
 		{name: "find own addresses", do: r.findAddresses, always: true},
 		{name: "open release", do: r.openRelease, always: true},
 	}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
@@ -18,25 +20,39 @@ const lookupPatience = 3 * time.Second
 
 // resolveAPI sees to it that the API's name leads somewhere on a site without
 // virtual IPs. A single control plane is entered in /etc/hosts where no name
-// server knows it; with several, only the site's load balancer can be meant.
+// server knows it, or where one says something else: some answer for any name, and
+// the cluster would be begun at a stranger's address. With several, only the
+// site's load balancer can be meant.
 func (r *run) resolveAPI(ctx context.Context) error {
 	a, lone := r.loneAddress()
 	if !lone {
 		return r.poll(ctx, time.Second, func(ctx context.Context) (bool, string, error) {
-			return r.resolves(ctx), "no name server of this host knows " + r.Site.APIName() +
-				": on platform none the site names its load balancer so", nil
+			found := r.resolve(ctx)
+			return slices.ContainsFunc(found, balancer), r.unresolved(found), nil
 		})
 	}
-	if r.resolves(ctx) {
+	if slices.Contains(r.resolve(ctx), a) {
 		return nil
 	}
-	file, err := os.ReadFile(hosts.Path)
+	file, err := os.ReadFile(filepath.Join(r.root, hosts.Path))
 	if err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("enter the API's name: %w", err)
 	}
 	text := hosts.Set(file, a, r.Site.APIName(), r.Site.ExternalAPIName())
-	_, err = host.WriteFiles("/", []state.File{{Path: hosts.Path, Data: text}})
+	_, err = host.WriteFiles(r.root, []state.File{{Path: hosts.Path, Data: text}})
 	return err
+}
+
+// balancer reports whether an address can be that of a load balancer before
+// several hosts. Name servers that refuse a name say 0.0.0.0 or 127.0.0.1.
+func balancer(a netip.Addr) bool { return a.IsGlobalUnicast() }
+
+func (r *run) unresolved(found []netip.Addr) string {
+	const want = ": on platform none the site names its load balancer so"
+	if len(found) == 0 {
+		return "no name server of this host knows " + r.Site.APIName() + want
+	}
+	return fmt.Sprintf("a name server of this host says that %s is %s, where no other host can be%s", r.Site.APIName(), found[0], want)
 }
 
 // loneAddress is the address of the only control plane: given in the
@@ -51,9 +67,20 @@ func (r *run) loneAddress() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-func (r *run) resolves(ctx context.Context) bool {
+// resolve is what the host's name servers say of the API's internal name.
+func (r *run) resolve(ctx context.Context) []netip.Addr {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", r.Site.APIName())
-	return err == nil && len(found) > 0
+	found, err := r.lookup(ctx, r.Site.APIName())
+	if err != nil {
+		return nil
+	}
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	return found
+}
+
+func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 }

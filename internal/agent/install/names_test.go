@@ -1,9 +1,14 @@
 package install
 
 import (
+	"context"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/render/hosts"
 	"github.com/holdfast/holdfast/internal/sitetest"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -44,5 +49,71 @@ func TestASiteWithoutVIPsResolvesItsAPIFirst(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %t", r.Site.Domain(), got)
 		}
+	}
+}
+
+// review-installer D6: some name servers answer for any name.
+func TestAStrangersAnswerIsNotTheAPIsAddress(t *testing.T) {
+	const own = "10.98.0.11"
+	for _, c := range []struct {
+		name    string
+		said    []string
+		entered bool
+	}{
+		{"the host's address", []string{own}, false},
+		{"the host's address, written as IPv6", []string{"::ffff:" + own}, false},
+		{"the host's address among others", []string{"fd98::11", own}, false},
+		{"nothing", nil, true},
+		{"a wildcard's", []string{"192.0.2.80"}, true},
+		{"a refusal's", []string{"0.0.0.0"}, true},
+	} {
+		r, _ := newRun(t, state.RoleBootstrap)
+		r.Site = sitetest.New(t, sitetest.OneNone)
+		r.Site.Role, r.Site.Config.RendezvousIP = state.RoleBootstrap, own
+		r.root, r.lookup = t.TempDir(), said(c.said...)
+		if err := r.resolveAPI(t.Context()); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		file, err := os.ReadFile(filepath.Join(r.root, hosts.Path))
+		if got := err == nil && strings.Contains(string(file), own+" "+r.Site.APIName()); got != c.entered {
+			t.Errorf("%s: entered %t: %s", c.name, got, file)
+		}
+	}
+}
+
+func TestSeveralHostsWaitForALoadBalancersAddress(t *testing.T) {
+	for _, c := range []struct {
+		said, waits string
+	}{
+		{"", "no name server of this host knows api-int.shop.example.test"},
+		{"0.0.0.0", "says that api-int.shop.example.test is 0.0.0.0, where no other host can be"},
+		{"127.0.0.1", "is 127.0.0.1, where"},
+		{"10.1.2.3", ""},
+	} {
+		r, log := newRun(t, state.RoleBootstrap)
+		r.Site = sitetest.New(t, strings.Replace(sitetest.OneNone, "replicas: 1", "replicas: 3", 1))
+		if c.said != "" {
+			r.lookup = said(c.said)
+		} else {
+			r.lookup = said()
+		}
+		r.start("resolve API name")
+		ctx, cancel := context.WithCancel(t.Context())
+		r.publish = func([]byte) { cancel() } // it waits: that is enough
+		err := r.resolveAPI(ctx)
+		cancel()
+		if (err == nil) != (c.waits == "") || !strings.Contains(log.String(), c.waits) {
+			t.Errorf("%s: %v, log %s", c.said, err, log)
+		}
+	}
+}
+
+func said(addresses ...string) func(context.Context, string) ([]netip.Addr, error) {
+	return func(context.Context, string) ([]netip.Addr, error) {
+		var out []netip.Addr
+		for _, a := range addresses {
+			out = append(out, netip.MustParseAddr(a))
+		}
+		return out, nil
 	}
 }

@@ -39,6 +39,7 @@ func TestAHostThatIsInstalledKeepsNoSecretOfTheInstallation(t *testing.T) {
 	}
 	s := sitetest.New(t, sitetest.TwoDual)
 	s.Role = state.RoleMaster
+	s.Identity.Admin = site.KeyPair{Cert: "public", Key: "hush-admin"}
 	data, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)

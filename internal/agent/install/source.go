@@ -22,7 +22,7 @@ func (r *run) openRelease(ctx context.Context) error {
 		store, err := release.Open(dir)
 		if err == nil {
 			r.store = store
-			return nil
+			return checkRelease(store.Manifest().Platform, "in "+dir)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -34,6 +34,7 @@ func (r *run) openRelease(ctx context.Context) error {
 			"or name a registry as releaseRegistry in install-config.yaml", r.Release)
 	}
 	from := release.Remote{Ref: versioned(ref), PlainHTTP: r.Site.Config.ReleaseByAddress()}
+	from.Accept = func(m release.Manifest) error { return checkRelease(m.Platform, "at "+from.Ref) }
 	if r.Site.Config.AdditionalTrustBundle != "" {
 		from.CAFile = renderhost.TrustPath
 	}

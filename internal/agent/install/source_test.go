@@ -24,6 +24,11 @@ import (
 // pushRelease serves a release without images and returns its reference.
 func pushRelease(t *testing.T) (string, *httptest.Server) {
 	t.Helper()
+	return pushReleaseFor(t, ownPlatform)
+}
+
+func pushReleaseFor(t *testing.T, platform string) (string, *httptest.Server) {
+	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	ref := strings.TrimPrefix(server.URL, "http://") + "/holdfast/release"
@@ -33,7 +38,7 @@ func pushRelease(t *testing.T) (string, *httptest.Server) {
 	}
 	image := mutate.IndexAddendum{Add: mutate.MediaType(empty.Image, types.OCIManifestSchema1)}
 	index, ok := mutate.Annotations(mutate.AppendManifests(empty.Index, image), map[string]string{
-		"internal.holdfast.release.json": `{"version":"` + payload.Version + `"}`,
+		"internal.holdfast.release.json": `{"version":"` + payload.Version + `","platform":"` + platform + `"}`,
 	}).(v1.ImageIndex)
 	if !ok {
 		t.Fatal("not an index")

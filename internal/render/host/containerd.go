@@ -10,11 +10,14 @@ import (
 )
 
 // Containerd renders containerd's configuration for one host, format version
-// 3 of containerd 2.
+// 3 of containerd 2. Kubelet takes over its driver of control groups, whatever its
+// own configuration says. It never changes under containers that run: the file is
+// written once, before the first of them.
 func Containerd(host state.HostFacts) ([]byte, error) {
 	var out bytes.Buffer
 	if err := containerdTemplate.Execute(&out, map[string]any{
 		"Pause": payload.Image("pause"), "RestrictOOM": host.RestrictOOM,
+		"Systemd": host.CgroupDriver() == "systemd",
 	}); err != nil {
 		return nil, fmt.Errorf("render %s: %w", ContainerdPath, err)
 	}
@@ -34,7 +37,7 @@ restrict_oom_score_adj = {{.RestrictOOM}}
 runtime_type = 'io.containerd.runc.v2'
 
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-SystemdCgroup = false
+SystemdCgroup = {{.Systemd}}
 
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ['/opt/cni/bin']

@@ -119,7 +119,7 @@ func TestOnlyTheFirstHostGetsManifests(t *testing.T) {
 func TestContainerdsConfigurationMatchesTheApprovedFile(t *testing.T) {
 	for name, facts := range map[string]state.HostFacts{
 		"containerd.toml":            {},
-		"containerd-restricted.toml": {RestrictOOM: true},
+		"containerd-restricted.toml": {RestrictOOM: true, CgroupV1: true},
 	} {
 		got, err := Containerd(facts)
 		if err != nil {

@@ -217,7 +217,7 @@ func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
 		NodeStatusReportFrequency:   metav1.Duration{Duration: statusReported},
 		ImageGCHighThresholdPercent: new(imageGCOff),
 		TypeMeta:                    metav1.TypeMeta{APIVersion: kubelet.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
-		CgroupDriver:                "cgroupfs",
+		CgroupDriver:                host.CgroupDriver(), // of the first host; each asks its own containerd
 		FailSwapOn:                  new(false),
 		CrashLoopBackOff: kubelet.CrashLoopBackOffConfig{
 			MaxContainerRestartPeriod: &metav1.Duration{Duration: maxRestartPeriod},

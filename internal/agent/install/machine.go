@@ -1,0 +1,53 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/payload"
+)
+
+// ownPlatform is what this host's programs run on.
+const ownPlatform = "linux/" + runtime.GOARCH
+
+// lookAtHost refuses a machine that cannot become this host, before anything is
+// fetched or written for it.
+func (r *run) lookAtHost(context.Context) error {
+	gone, err := observe.InMemory("/etc", "/var/lib")
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.ownArchitecture(runtime.GOARCH), lasts(gone))
+}
+
+// ownArchitecture compares the machine with what install-config.yaml says of all.
+func (r *run) ownArchitecture(own string) error {
+	if want := r.Site.Config.ControlPlane.Architecture; want != "" && want != own {
+		return fmt.Errorf("controlPlane.architecture in install-config.yaml says %s, and this machine is %s: "+
+			"all hosts of a site are of one kind", want, own)
+	}
+	return nil
+}
+
+// lasts refuses a live image: a cluster in memory is gone with the next boot.
+func lasts(gone []string) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	return fmt.Errorf("what this machine writes to %s is gone with its next boot: is it a live image? "+
+		"Put the operating system on its disk, boot from there, and apply the Ignition again", strings.Join(gone, " and "))
+}
+
+// checkRelease refuses programs of another kind of machine: they would end as
+// "exec format error", one after the other.
+func checkRelease(platform, where string) error {
+	if platform == "" || platform == ownPlatform {
+		return nil
+	}
+	return fmt.Errorf("the release %s is for %s, and this machine is %s: give it one that was built for %s (version %s)",
+		where, platform, ownPlatform, ownPlatform, payload.Version)
+}
