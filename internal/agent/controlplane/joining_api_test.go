@@ -155,10 +155,14 @@ type certificate struct {
 	key  []byte
 }
 
-// ask asks for a client certificate as a kubelet does.
+// ask asks for a client certificate as a kubelet does. The API server knows a token
+// a moment after it was made.
 func (c *joiningCluster) ask(as *rest.Config, name, cn string, groups ...string) certificate {
 	c.t.Helper()
 	cert, err := c.tryAsk(as, name, cn, groups...)
+	for end := time.Now().Add(soon); apierrors.IsUnauthorized(err) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		cert, err = c.tryAsk(as, name, cn, groups...)
+	}
 	if err != nil {
 		c.t.Fatal(err)
 	}
