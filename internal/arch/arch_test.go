@@ -67,6 +67,7 @@ var layers = map[string]layer{
 	"internal/bundle":       loop,
 	"internal/haproxy":      effect,
 	"internal/redirect":     effect,
+	"internal/nftable":      effect,
 	"internal/nftwatch":     effect,
 	"internal/firewall":     effect,
 	"internal/probe":        effect,

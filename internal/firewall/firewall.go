@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 
 	"github.com/google/nftables"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/decide/ports"
+	"github.com/holdfast/holdfast/internal/nftable"
 	"github.com/holdfast/holdfast/internal/nftwatch"
 )
 
@@ -183,50 +183,35 @@ func (t Table) Matches(r ports.Rules) (bool, error) {
 }
 
 func matches(conn *nftables.Conn, r ports.Rules) (bool, error) {
-	if found, err := there(conn); err != nil || !found || !r.On {
+	if found, err := nftable.There(conn, TableName); err != nil || !found || !r.On {
 		return found == r.On, err
 	}
 	w := content(r)
 	if same, err := sameSets(conn, w, r); err != nil || !same {
 		return false, err
 	}
-	all, err := conn.ListChainsOfTableFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return false, fmt.Errorf("list nftables chains: %w", err)
-	}
-	ours := slices.DeleteFunc(all, func(c *nftables.Chain) bool { return c.Table.Name != TableName })
-	if !slices.EqualFunc(ours, w.chains, sameChain) {
-		return false, nil
+	chains, err := nftable.Chains(conn, TableName)
+	if err != nil || !slices.EqualFunc(chains, w.chains, nftable.SameChain) {
+		return false, err
 	}
 	for i, c := range w.chains {
 		have, err := conn.GetRules(w.table, c)
 		if err != nil {
 			return false, fmt.Errorf("list rules of nftables chain %s: %w", c.Name, err)
 		}
-		if !slices.EqualFunc(have, w.rules[i], sameRule) {
+		if !nftable.SameRules(have, said(w.rules[i])) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-func sameChain(got, want *nftables.Chain) bool {
-	return got.Name == want.Name && got.Type == want.Type && got.Hooknum != nil && got.Priority != nil && got.Policy != nil &&
-		*got.Hooknum == *want.Hooknum && *got.Priority == *want.Priority && *got.Policy == *want.Policy
-}
-
-// sameRule compares what rules do: counts and the number of a set in the
-// transaction that made it are nothing that a rule does.
-func sameRule(got, want *nftables.Rule) bool {
-	for _, e := range got.Exprs {
-		switch e := e.(type) {
-		case *expr.Counter:
-			*e = expr.Counter{}
-		case *expr.Lookup:
-			e.SetID = 0
-		}
+// said is what rules say.
+func said(rules []*nftables.Rule) (out [][]expr.Any) {
+	for _, r := range rules {
+		out = append(out, r.Exprs)
 	}
-	return reflect.DeepEqual(got.Exprs, want.Exprs)
+	return out
 }
 
 func sameSets(conn *nftables.Conn, w wanted, r ports.Rules) (bool, error) {
@@ -266,15 +251,7 @@ func (t Table) There() (bool, error) {
 		return false, err
 	}
 	defer func() { _ = conn.CloseLasting() }()
-	return there(conn)
-}
-
-func there(conn *nftables.Conn) (bool, error) {
-	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return false, fmt.Errorf("list nftables tables: %w", err)
-	}
-	return slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == TableName }), nil
+	return nftable.There(conn, TableName)
 }
 
 // side is where the addresses of a family are in a packet.

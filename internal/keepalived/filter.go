@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"reflect"
 	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/nftable"
 )
 
 // filterTable is the nftables table that this package owns.
@@ -254,16 +255,12 @@ func elements(list [][]byte) []nftables.SetElement {
 // applied reports whether the host's table is this one. What cannot be read is
 // not.
 func (w wanted) applied(conn *nftables.Conn) bool {
-	chains, err := conn.ListChainsOfTableFamily(w.table.Family)
-	if err != nil {
-		return false
-	}
-	chains = slices.DeleteFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name != filterTable })
-	if len(chains) != 1 || !sameChain(chains[0], w.chain) {
+	chains, err := nftable.Chains(conn, filterTable)
+	if err != nil || len(chains) != 1 || !nftable.SameChain(chains[0], w.chain) {
 		return false
 	}
 	rules, err := conn.GetRules(w.table, w.chain)
-	if err != nil || !sameRules(rules, w.rules) {
+	if err != nil || !nftable.SameRules(rules, w.rules) {
 		return false
 	}
 	for _, s := range w.sets {
@@ -272,36 +269,6 @@ func (w wanted) applied(conn *nftables.Conn) bool {
 		}
 	}
 	return true
-}
-
-func sameChain(got, want *nftables.Chain) bool {
-	return got.Name == want.Name && got.Type == want.Type && got.Hooknum != nil && got.Priority != nil && got.Policy != nil &&
-		*got.Hooknum == *want.Hooknum && *got.Priority == *want.Priority && *got.Policy == *want.Policy
-}
-
-// sameRules compares what rules say: not what they have counted, nor the numbers
-// of sets, which hold within one transaction.
-func sameRules(got []*nftables.Rule, want [][]expr.Any) bool {
-	return slices.EqualFunc(got, want, func(r *nftables.Rule, exprs []expr.Any) bool {
-		return reflect.DeepEqual(said(r.Exprs), said(exprs))
-	})
-}
-
-func said(exprs []expr.Any) []expr.Any {
-	out := make([]expr.Any, len(exprs))
-	for i, e := range exprs {
-		switch e := e.(type) {
-		case *expr.Counter:
-			out[i] = &expr.Counter{}
-		case *expr.Lookup:
-			named := *e
-			named.SetID = 0
-			out[i] = &named
-		default:
-			out[i] = e
-		}
-	}
-	return out
 }
 
 func has(conn *nftables.Conn, table *nftables.Table, name string, want [][]byte) bool {

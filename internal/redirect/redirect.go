@@ -6,7 +6,7 @@ package redirect
 import (
 	"fmt"
 	"net/netip"
-	"reflect"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/nftable"
 )
 
 // TableName is the table's name, in the family inet.
@@ -157,53 +158,20 @@ func (t Table) open() (*nftables.Conn, error) {
 }
 
 func matches(conn *nftables.Conn, r apilb.Redirect) (bool, error) {
-	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return false, fmt.Errorf("list nftables tables: %w", err)
-	}
-	found := false
-	for _, t := range tables {
-		found = found || t.Name == TableName
-	}
-	if !found || !r.Table {
-		return found == r.Table, nil
+	if found, err := nftable.There(conn, TableName); err != nil || !found || !r.Table {
+		return found == r.Table, err
 	}
 	w := content(r)
-	all, err := conn.ListChainsOfTableFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return false, fmt.Errorf("list nftables chains: %w", err)
+	chains, err := nftable.Chains(conn, TableName)
+	if err != nil || !slices.EqualFunc(chains, w.chains, nftable.SameChain) {
+		return false, err
 	}
-	ours := 0
-	for _, c := range all {
-		if c.Table.Name != TableName {
-			continue
+	for _, c := range chains {
+		rules, err := conn.GetRules(w.table, c)
+		if err != nil {
+			return false, fmt.Errorf("list rules of nftables chain %s: %w", c.Name, err)
 		}
-		if ours++; ours > len(w.chains) || !sameChain(c, w.chains[ours-1]) {
-			return false, nil
-		}
-		if same, err := sameRules(conn, c, w); err != nil || !same {
-			return false, err
-		}
-	}
-	return ours == len(w.chains), nil
-}
-
-func sameChain(got, want *nftables.Chain) bool {
-	return got.Name == want.Name && got.Type == want.Type && got.Hooknum != nil && got.Priority != nil &&
-		*got.Hooknum == *want.Hooknum && *got.Priority == *want.Priority &&
-		got.Policy != nil && *got.Policy == *want.Policy
-}
-
-func sameRules(conn *nftables.Conn, c *nftables.Chain, w wanted) (bool, error) {
-	rules, err := conn.GetRules(w.table, c)
-	if err != nil {
-		return false, fmt.Errorf("list rules of nftables chain %s: %w", c.Name, err)
-	}
-	if len(rules) != len(w.rules) {
-		return false, nil
-	}
-	for i, r := range rules {
-		if !reflect.DeepEqual(r.Exprs, w.rules[i]) {
+		if !nftable.SameRules(rules, w.rules) {
 			return false, nil
 		}
 	}

@@ -207,8 +207,23 @@ func TestANetworkPolicyThatNobodyEnforcesIsRefused(t *testing.T) {
 	before := in("default", "from-before")
 	must(t, c.Create(t.Context(), before))
 	installed(t, func(t *testing.T) (state.File, error) { return flannel.Manifests(sitetest.New(t, sitetest.TwoDual)) })
+	told := func(ctx context.Context, do func(context.Context, client.Client) error) (string, error) {
+		cfg, warnings := rest.CopyConfig(api.Config), &heard{}
+		cfg.WarningHandler = warnings
+		c, err := client.New(cfg, client.Options{})
+		if err == nil {
+			err = do(ctx, c)
+		}
+		return warnings.all(), err
+	}
+	made := func(o client.Object) string {
+		got, err := told(t.Context(), func(ctx context.Context, c client.Client) error { return c.Create(ctx, o) })
+		must(t, err)
+		return got
+	}
 	n := 0
-	// A policy counts a moment after it was made.
+	// A policy counts a moment after it was made, and each of the two at a
+	// moment of its own.
 	eventually(t, func(ctx context.Context) error {
 		n++
 		err := c.Create(ctx, in("default", fmt.Sprintf("deny-all-%d", n)))
@@ -217,22 +232,25 @@ func TestANetworkPolicyThatNobodyEnforcesIsRefused(t *testing.T) {
 		}
 		return nil
 	})
-	told := func(do func(context.Context, client.Client) error) string {
-		cfg, warnings := rest.CopyConfig(api.Config), &heard{}
-		cfg.WarningHandler = warnings
-		must(t, do(t.Context(), open(t, cfg)))
-		return warnings.all()
-	}
-	made := func(o client.Object) string {
-		return told(func(ctx context.Context, c client.Client) error { return c.Create(ctx, o) })
-	}
-	if got := made(in("known", "deny-all")); !strings.Contains(got, words) {
-		t.Errorf("where somebody knows, it is made without a warning: %q", got)
-	}
-	before.Labels = map[string]string{"a": "b"}
-	if got := told(func(ctx context.Context, c client.Client) error { return c.Update(ctx, before) }); !strings.Contains(got, words) {
-		t.Errorf("one that was there is changed without a warning: %q", got)
-	}
+	eventually(t, func(ctx context.Context) error {
+		n++
+		got, err := told(ctx, func(ctx context.Context, c client.Client) error {
+			return c.Create(ctx, in("known", fmt.Sprintf("deny-all-%d", n)))
+		})
+		if err != nil || !strings.Contains(got, words) {
+			return fmt.Errorf("where somebody knows, it is made without a warning: %q, %v", got, err)
+		}
+		return nil
+	})
+	eventually(t, func(ctx context.Context) error {
+		n++
+		before.Labels = map[string]string{"turn": fmt.Sprint(n)}
+		got, err := told(ctx, func(ctx context.Context, c client.Client) error { return c.Update(ctx, before) })
+		if err != nil || !strings.Contains(got, words) {
+			return fmt.Errorf("one that was there is changed without a warning: %q, %v", got, err)
+		}
+		return nil
+	})
 	must(t, c.Delete(t.Context(), before))
 	if got := made(in("openshift-ingress", "router-default")); got != "" {
 		t.Errorf("the operator is told of its own: %q", got)
