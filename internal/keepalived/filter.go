@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -24,10 +25,15 @@ const vrrpProtocol = 112
 
 // Filter says who may send VRRP to this host's own addresses. Adverts carry no
 // proof of who sent them; what comes to us from a stranger is dropped, and what
-// comes in a peer's name from a hardware address that is not the peer's. What
-// other programs on this host do with multicast is theirs.
+// comes in a peer's name from a hardware address that is not the peer's, and what
+// a peer sends for a VIP that it may never hold, as a worker for the API's:
+// keepalived drops that too, and forgets to send its own meanwhile (seen with
+// 2.2.7). What other programs on this host do with multicast, or with other router
+// ids, is theirs.
 type Filter struct {
-	Own, Peers []netip.Addr
+	Own []netip.Addr
+	// Peers are those of each VIP, by its router id.
+	Peers map[uint8][]netip.Addr
 	// Senders are the hardware addresses of peers; of one that is not in it
 	// adverts are let in from any.
 	Senders map[netip.Addr][]string
@@ -79,10 +85,16 @@ func (f Filter) content() wanted {
 	}
 	for _, s := range sides {
 		own := add("own"+s.suffix, s.key, keys(of(f.Own, s)))
-		peers := add("peers"+s.suffix, s.key, keys(of(f.Peers, s)))
+		peers := add("peers"+s.suffix, s.key, keys(of(slices.Concat(slices.Collect(maps.Values(f.Peers))...), s)))
 		bound := add("bound"+s.suffix, s.key, keys(of(f.bound(), s)))
 		pairs := add("pairs"+s.suffix, s.pair, f.pairs(s))
-		for _, stranger := range [][]expr.Any{fromNoPeer(s, peers), fromAfar(s), fromAnotherNIC(s, bound, pairs)} {
+		strangers := [][]expr.Any{fromNoPeer(s, peers), fromAfar(s), fromAnotherNIC(s, bound, pairs)}
+		for _, id := range slices.Sorted(maps.Keys(f.Peers)) {
+			name := fmt.Sprintf("peers%s_%d", s.suffix, id)
+			peers := add(name, s.key, keys(of(f.Peers[id], s)))
+			strangers = append(strangers, append(about(id), fromNoPeer(s, peers)...))
+		}
+		for _, stranger := range strangers {
 			exprs := append(advertTo(s, own), stranger...)
 			w.rules = append(w.rules, append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}))
 		}
@@ -129,6 +141,14 @@ func advertTo(s side, own *nftables.Set) []expr.Any {
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{vrrpProtocol}},
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.dst, Len: s.length},
 		&expr.Lookup{SourceRegister: 1, SetName: own.Name, SetID: own.ID},
+	}
+}
+
+// about matches adverts with a router id: the second byte of VRRP (RFC 9568).
+func about(id uint8) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 1, Len: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{id}},
 	}
 }
 

@@ -51,7 +51,7 @@ func TestB17_OnlyTheNamedAddressesAreRemoved(t *testing.T) {
 
 func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
 	namespace(t)
-	f := Filter{Own: addrs("10.98.0.11", "fd98::11", "10.98.0.11"), Peers: addrs("10.98.0.12", "fd98::12")}
+	f := Filter{Own: addrs("10.98.0.11", "fd98::11", "10.98.0.11"), Peers: map[uint8][]netip.Addr{90: addrs("10.98.0.12", "fd98::12")}}
 	apply := func(what string, f Filter, want bool) {
 		t.Helper()
 		if changed, err := f.Apply(); err != nil || changed != want {
@@ -60,8 +60,14 @@ func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
 	}
 	apply("first", f, true)
 	apply("again", f, false)
-	f.Peers = addrs("fd98::12", "10.98.0.13")
+	f.Peers = map[uint8][]netip.Addr{90: addrs("fd98::12", "10.98.0.13")}
 	apply("another peer", f, true)
+	apply("the same peer", f, false)
+	f.Peers[153] = addrs("fd98::12", "10.98.0.13")
+	apply("another VIP", f, true)
+	f.Peers[153] = addrs("fd98::12")
+	apply("a peer of one VIP alone", f, true)
+	apply("with the VIP of another router id", f, false)
 	out, err := exec.Command("nft", "list", "table", "inet", filterTable).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "10.98.0.13") || strings.Contains(string(out), "10.98.0.12") {
 		t.Errorf("%v: %s", err, out)
@@ -124,7 +130,7 @@ func firstRule(t *testing.T) string {
 // sets had in our transaction. Rules that say something else are not ours, however
 // many there are.
 func TestTheFiltersRulesAreComparedByWhatTheySay(t *testing.T) {
-	w := Filter{Own: addrs("10.98.0.11"), Peers: addrs("10.98.0.12")}.content()
+	w := Filter{Own: addrs("10.98.0.11"), Peers: map[uint8][]netip.Addr{90: addrs("10.98.0.12")}}.content()
 	listed := func() []*nftables.Rule {
 		var out []*nftables.Rule
 		for _, exprs := range w.rules {

@@ -151,8 +151,9 @@ type VIPClaim struct {
 	// RouterID is set where adverts with that id, about a virtual IP of this
 	// cluster, came from no peer.
 	RouterID uint8 `json:"routerID,omitempty"`
-	// Host is the node whose hardware address it is, empty for a stranger: it
-	// answers for the VIP and sends no adverts, so nothing on it keeps the VIP.
+	// Host is the node whose address it is, empty for a stranger. One that answers
+	// for the VIP sends no adverts, so nothing on it keeps the VIP; one that sends
+	// adverts may never hold what they are about.
 	Host string `json:"host,omitempty"`
 }
 

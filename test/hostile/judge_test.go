@@ -35,6 +35,22 @@ func key(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
+// keepIfFailed writes what tells why a part failed, once it is over.
+func (s *siege) keepIfFailed(t *testing.T, part attack.Part) {
+	t.Helper()
+	began := time.Now()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		dir := filepath.Join(s.dir, string(part))
+		t.Logf("artefacts: %s", dir)
+		if err := s.Keep(context.Background(), dir, began.Add(-time.Minute)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // scene is what nobody on a worker may change.
 type scene struct {
 	at time.Time

@@ -16,6 +16,7 @@ const mostWithout = 5 * time.Second
 // secrets: all that must be refused, for two minutes. Nothing moves meanwhile, and
 // each request that was refused is in the audit log of a control plane.
 func (s *siege) secrets(t *testing.T) {
+	s.keepIfFailed(t, attack.Secrets)
 	before := s.look(t)
 	watch := s.watch(t)
 	rec, load := s.load(t)
@@ -39,6 +40,7 @@ func (s *siege) secrets(t *testing.T) {
 // wire: what SECURITY.md says that nobody can keep off. It ends with who does it,
 // nobody is fenced for it, and nobody tells him anything.
 func (s *siege) wire(t *testing.T) {
+	s.keepIfFailed(t, attack.Wire)
 	before := s.look(t)
 	rec, load := s.load(t)
 	began := time.Now()

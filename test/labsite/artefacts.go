@@ -2,6 +2,7 @@ package labsite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,53 +22,55 @@ var looks = map[string]string{
 	"pods":      "crictl ps -a 2>/dev/null || ctr -n k8s.io containers list",
 }
 
-// keep writes the requests of all clients, what the hosts say, their journals,
-// the objects that scenarios are about, and the lab's log.
+// keep writes the requests of all clients, and what Site.Keep does.
 func (c *Case) keep(ctx context.Context, histories map[string]load.History) {
 	c.Logf("artefacts: %s", c.Dir)
-	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
+	if err := c.Keep(ctx, c.Dir, c.began.Add(-30*time.Second)); err != nil {
 		c.Error(err)
-		return
 	}
 	for name, h := range histories {
 		if err := h.Save(filepath.Join(c.Dir, "requests-"+strings.ReplaceAll(name, " ", "-")+".json")); err != nil {
 			c.Error(err)
 		}
 	}
-	since := c.began.Add(-30 * time.Second).UTC().Format("2006-01-02 15:04:05")
-	hosts, err := c.Hosts(ctx)
-	if err != nil {
-		c.Error(err)
-	}
-	for _, h := range hosts {
-		c.save(ctx, h, "journal", "journalctl --no-pager -o short-precise --utc --since '"+since+"'")
-		for name, script := range looks {
-			c.save(ctx, h, name, script)
+	if log, err := os.ReadFile(c.Lab.LogPath()); err == nil {
+		if err := os.WriteFile(filepath.Join(c.Dir, "lab.log"), log[min(int64(len(log)), c.log):], 0o600); err != nil {
+			c.Error(err)
 		}
 	}
-	c.save(ctx, c.ControlPlanes()[0], "objects", "kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s get "+
-		"nodes,infrastructures.config.openshift.io,clusteroperators.config.openshift.io,"+
-		"ingresscontrollers.operator.openshift.io,deployments,services,pods,events --all-namespaces -o wide")
-	if log, err := os.ReadFile(c.Lab.LogPath()); err == nil {
-		c.write("lab.log", log[min(int64(len(log)), c.log):])
+}
+
+// Keep writes into a directory what the hosts say, their journals since a time,
+// and the objects that scenarios are about.
+func (s *Site) Keep(ctx context.Context, dir string, since time.Time) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
 	}
+	hosts, err := s.Hosts(ctx)
+	errs := []error{err}
+	for _, h := range hosts {
+		errs = append(errs, s.keepOutput(ctx, dir, h, "journal",
+			"journalctl --no-pager -o short-precise --utc --since '"+since.UTC().Format("2006-01-02 15:04:05")+"'"))
+		for name, script := range looks {
+			errs = append(errs, s.keepOutput(ctx, dir, h, name, script))
+		}
+	}
+	return errors.Join(append(errs, s.keepOutput(ctx, dir, s.ControlPlanes()[0], "objects",
+		"kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s get "+
+			"nodes,infrastructures.config.openshift.io,clusteroperators.config.openshift.io,"+
+			"ingresscontrollers.operator.openshift.io,deployments,services,pods,events --all-namespaces -o wide"))...)
 }
 
 // lookWithin bounds each look into a host.
 const lookWithin = 20 * time.Second
 
-func (c *Case) save(ctx context.Context, host, name, script string) {
+// keepOutput writes what a script says on a host; that it failed is written too.
+func (s *Site) keepOutput(ctx context.Context, dir, host, name, script string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	out, err := c.Sh(ctx, host, script)
+	out, err := s.Sh(ctx, host, script)
 	if err != nil {
 		out += fmt.Sprintf("\n%v\n", err)
 	}
-	c.write(host+"-"+name+".txt", []byte(out))
-}
-
-func (c *Case) write(name string, data []byte) {
-	if err := os.WriteFile(filepath.Join(c.Dir, name), data, 0o600); err != nil {
-		c.Error(err)
-	}
+	return os.WriteFile(filepath.Join(dir, host+"-"+name+".txt"), []byte(out), 0o600)
 }

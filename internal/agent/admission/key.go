@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/state"
@@ -45,26 +47,46 @@ type Key struct {
 	Ask func(context.Context) ([]byte, error)
 	Now func() time.Time
 
-	asking sync.Mutex // is held while the API is asked
-	mu     sync.Mutex // is not
+	asking singleflight.Group
+	mu     sync.Mutex // is not held while the API is asked
 	last   []byte
 	at     time.Time
 }
 
+// askWithin bounds a question to the API. It is less than keyAge: what was heard
+// while others waited counts for them.
+const askWithin = 3 * time.Second
+
 // Current returns the key that counts. It is an error that the API does not say.
+// Callers at one time share one question, and its failure: a thousand strangers
+// wait as long as one.
 func (k *Key) Current(ctx context.Context) ([]byte, error) {
 	if !k.Stands() {
 		return k.Own, nil
 	}
-	k.asking.Lock()
-	defer k.asking.Unlock()
 	now := k.Now()
 	if key, at := k.heard(); key != nil && now.Sub(at) >= 0 && now.Sub(at) < keyAge {
 		return key, nil
 	}
+	answer := k.asking.DoChan("", func() (any, error) { return k.hear(context.WithoutCancel(ctx), now) })
+	select {
+	case a := <-answer:
+		if a.Err != nil {
+			return nil, fmt.Errorf("which key of join secrets counts: %w", a.Err)
+		}
+		return a.Val.([]byte), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("which key of join secrets counts: %w", ctx.Err())
+	}
+}
+
+// hear asks, and remembers what it heard.
+func (k *Key) hear(ctx context.Context, now time.Time) ([]byte, error) {
+	ctx, stop := context.WithTimeout(ctx, askWithin)
+	defer stop()
 	key, err := k.ask(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("which key of join secrets counts: %w", err)
+		return nil, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

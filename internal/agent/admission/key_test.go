@@ -6,7 +6,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/jointoken"
@@ -90,4 +92,34 @@ func TestWhichKeyCounts(t *testing.T) {
 	want("and is back", "second", 1)
 	now = now.Add(-time.Hour)
 	want("a clock that was set back", "second", 1)
+}
+
+// A hundred strangers at one time are one question, and wait for one (review of
+// the hostile play: requests to the configuration server waited 30 s in a row).
+func TestStrangersWaitAsLongAsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, stands := 0, true
+		k := &Key{
+			Own: keyOf("own"), Path: filepath.Join(t.TempDir(), "join-key"), Stands: func() bool { return stands }, Now: time.Now,
+			Ask: func(ctx context.Context) ([]byte, error) { asked++; <-ctx.Done(); return nil, ctx.Err() },
+		}
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				if key, err := k.Current(t.Context()); err == nil {
+					t.Errorf("%q is taken from an API that says nothing", key)
+				}
+			})
+		}
+		impatient, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if _, err := k.Current(impatient); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("who gave up has %v after %s", err, time.Since(began))
+		}
+		all.Wait()
+		if waited := time.Since(began); asked != 1 || waited != askWithin {
+			t.Errorf("asked %d times, in %s", asked, waited)
+		}
+	})
 }

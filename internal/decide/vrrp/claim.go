@@ -49,7 +49,7 @@ func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes 
 				if slices.ContainsFunc(f.Announces, ours) {
 					of = &out
 				}
-				add(of, state.VIPClaim{By: f.Source.String(), RouterID: f.RouterID})
+				add(of, state.VIPClaim{By: f.Source.String(), RouterID: f.RouterID, Host: who.owner(f.Source)})
 			case f.Claims == i.VIP && !announced && !slices.Contains(h.Own, f.MAC) && !slices.Contains(friends, f.MAC):
 				add(&out, state.VIPClaim{VIP: i.VIP, By: f.MAC, Host: who.host(f.MAC)})
 			}
@@ -105,6 +105,9 @@ func Doubted(v state.NetworkView) map[string]netip.Addr {
 // Explain says what a claim means, and what to do.
 func Explain(c state.VIPClaim) string {
 	switch {
+	case c.Host != "" && !c.VIP.IsValid():
+		return fmt.Sprintf("%s (%s) sends VRRP adverts with router id %d for a virtual IP that this host may never hold; they change nothing here: "+
+			"look for a second keepalived on %s, or for who else is root there", c.Host, c.By, c.RouterID, c.Host)
 	case c.Host != "":
 		return fmt.Sprintf("VIP %s is also answered for by %s (%s), which announces it to nobody: its keepalived and its agent are gone, "+
 			"or a switch answers for it; it keeps no other host from the VIP", c.VIP, c.Host, c.By)

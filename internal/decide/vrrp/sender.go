@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -12,8 +13,9 @@ import (
 // senders are from which hardware addresses hosts send, as they say themselves.
 type senders struct {
 	of map[netip.Addr][]string
-	// hosts are the other hosts by hardware address.
-	hosts map[string]string
+	// hosts are the other hosts by hardware address, owners all by address.
+	hosts  map[string]string
+	owners map[netip.Addr][]string
 }
 
 // mostNICs is as many as a host has behind one address: the members of a bond.
@@ -23,8 +25,8 @@ const mostNICs = 16
 // that is another's own counts as little as any word about somebody else; of a
 // control plane's addresses control planes alone say anything.
 func knownSenders(v state.NetworkView) senders {
-	out := senders{of: map[netip.Addr][]string{}, hosts: map[string]string{}}
 	owners := map[netip.Addr][]string{}
+	out := senders{of: map[netip.Addr][]string{}, hosts: map[string]string{}, owners: owners}
 	masters := map[netip.Addr]bool{}
 	for _, n := range v.Nodes.Value {
 		for _, a := range n.Addresses {
@@ -55,6 +57,9 @@ func knownSenders(v state.NetworkView) senders {
 
 // host names the other host that has a hardware address, empty where none has.
 func (s senders) host(mac string) string { return s.hosts[mac] }
+
+// owner names the host that has an address as its own, empty where none has.
+func (s senders) owner(a netip.Addr) string { return strings.Join(s.owners[a.Unmap()], ", ") }
 
 // foreign reports whether a frame in the name of an address comes from a
 // hardware address that its host does not have. Where the kernel itself reaches

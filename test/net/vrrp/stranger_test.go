@@ -2,9 +2,11 @@ package vrrp
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -158,6 +160,33 @@ func TestHardCase19_TheSameAdvertOfAPeerIsListenedTo(t *testing.T) {
 	o.spoof(nodeOf(o.n).Addresses[0], id, 255)
 	if len(r.since(mark, vip4)) == 0 {
 		t.Error("nothing moved")
+	}
+}
+
+// A worker is a peer for the ingress VIP, and may say nothing about the API's:
+// keepalived does not listen to that either, but what it hears so often keeps it
+// from sending its own (seen with 2.2.7, by root on a worker of a lab).
+func TestAWorkersAdvertsForTheAPIsAddressChangeNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3)
+	r.tellAll(func(v *state.NetworkView) {
+		v.Settings.IngressVIPs = append(v.Settings.IngressVIPs, ingress4)
+		list := slices.Clone(v.Nodes.Value)
+		list[2].Labels = map[string]string{"node-role.kubernetes.io/worker": ""}
+		v.Nodes = state.Known(list)
+	})
+	r.start(both...)
+	worker := r.hosts[2]
+	mark := r.mark()
+	id, of := decide.RouterIDs("shop")
+	worker.spoof(nodeOf(worker.n).Addresses[0], id, 255)
+	if moved := r.since(mark, vip4); len(moved) > 0 {
+		t.Errorf("the API's address moved: %+v", moved)
+	}
+	for _, h := range r.hosts[:2] {
+		if dump := h.run("nft", "list", "table", "inet", "holdfast_vrrp"); !strings.Contains(dump, fmt.Sprintf("peers4_%d", of)) {
+			t.Errorf("the worker is no peer of %s for the ingress VIP, so nothing was shown:\n%s", h.ns, dump)
+		}
 	}
 }
 

@@ -223,16 +223,20 @@ func (p *Piece) filter() (string, error) {
 		return "", nil
 	}
 	senders, told := p.senders()
-	f := keepalived.Filter{Senders: senders}
+	f := keepalived.Filter{Senders: senders, Peers: map[uint8][]netip.Addr{}}
+	peers := map[netip.Addr]bool{}
 	for _, i := range p.verdict.Instances {
-		f.Own, f.Peers = append(f.Own, i.Source), append(f.Peers, i.Peers...)
+		f.Own, f.Peers[i.RouterID] = append(f.Own, i.Source), append(f.Peers[i.RouterID], i.Peers...)
+		for _, a := range i.Peers {
+			peers[a] = true
+		}
 	}
 	changed, err := f.Apply()
 	if err != nil {
 		return "", err
 	}
 	if changed {
-		told = append(told, fmt.Sprintf("adverts of %d peers let in, of %d addresses from their own NICs alone", len(f.Peers), len(senders)))
+		told = append(told, fmt.Sprintf("adverts of %d peers let in, of %d addresses from their own NICs alone", len(peers), len(senders)))
 	}
 	for _, i := range p.verdict.Instances {
 		bound, err := keepalived.BoundUnresolved(i.Interface)
