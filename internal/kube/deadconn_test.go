@@ -28,7 +28,7 @@ type cable struct {
 
 func (c *cable) lead(t *testing.T, server string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func (c *cable) lead(t *testing.T, server string) string {
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", server) //nolint:noctx // a test's
+			out, err := net.Dial("tcp", server)
 			if err != nil {
 				_ = in.Close()
 				continue
