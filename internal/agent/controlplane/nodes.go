@@ -69,8 +69,9 @@ func (r *Agent) unlabelled(list []state.Node) bool {
 
 // missing are the role labels that a node lacks. Which other host is a control
 // plane says its label alone. This one knows it of itself: it was installed as
-// one to the end, and what it labels nodes with is an account that no worker has. So the labels of a control plane come back by its own
-// agent, whoever took them or the whole Node.
+// one to the end, and what it labels nodes with is an account that no worker has.
+// So the labels of a control plane come back by its own agent, whoever took them
+// or the whole Node.
 func (r *Agent) missing(n state.Node) []string {
 	own := n.Name == r.facts.NodeName && r.Site.Role.ControlPlane() && r.proven()
 	return noderole.Missing(n.Labels, r.Site.Topology().MastersSchedulable, own)
