@@ -188,6 +188,14 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 	if got := Warnings(c); len(got) != 0 {
 		t.Errorf("workers of one that is named: %q", got)
 	}
+	c.ReleaseRegistry = "registry.example.com/holdfast/release:1.0"
+	if got := Warnings(c); len(got) != 1 || !strings.HasPrefix(got[0], "releaseRegistry: names no digest: ") {
+		t.Errorf("a release by its tag alone: %q", got)
+	}
+	c.ReleaseRegistry += "@sha256:" + strings.Repeat("a", 64)
+	if got := Warnings(c); len(got) != 0 {
+		t.Errorf("a release by its digest: %q", got)
+	}
 	c = mustParse(t, validConfigs(t)["two-baremetal"])
 	c.ControlPlane.Fencing.Credentials[1].TLS = TLSLegacy
 	if got := Warnings(c); len(got) != 2 || !strings.HasPrefix(got[1], "controlPlane.fencing.credentials[1].tls: ") {

@@ -19,6 +19,10 @@ func Warnings(c *InstallConfig) []string {
 	if c.Platform.None != nil && c.ControlPlaneReplicas() == 1 && c.ComputeReplicas() > 0 && c.RendezvousIP == "" {
 		out = append(out, "rendezvousIP: without it workers find the control plane by api-int."+c.ClusterDomain()+" alone, which the site's name server has to know before they boot")
 	}
+	if c.ReleaseRegistry != "" && !strings.Contains(c.ReleaseRegistry, "@sha256:") {
+		out = append(out, "releaseRegistry: names no digest: each host runs as root what the registry serves on its day, and two hosts may get two things; "+
+			"add the @sha256:DIGEST that 'holdfast release inspect' shows")
+	}
 	return out
 }
 

@@ -23,8 +23,12 @@ import (
 )
 
 // maxConnections bounds how many hosts and strangers are served at a time: what
-// they take is taken from the agent that keeps the virtual IPs.
-const maxConnections = 512
+// they take is taken from the agent that keeps the virtual IPs. One address has
+// less than all: root on a worker could keep every other host from joining.
+const (
+	maxConnections   = 512
+	connectionsOfOne = 64
+)
 
 // drainTime is how long requests under way may take when the server stops.
 const drainTime = 5 * time.Second
@@ -62,7 +66,9 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 		return fmt.Errorf("configuration server: %w", err)
 	}
 	stopped := make(chan error, 1)
-	go func() { stopped <- server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", "") }()
+	go func() {
+		stopped <- server.ServeTLS(netutil.LimitListener(configserver.Limit(listener, connectionsOfOne), maxConnections), "", "")
+	}()
 	select {
 	case err := <-stopped:
 		return fmt.Errorf("configuration server: %w", err)

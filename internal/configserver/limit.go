@@ -1,0 +1,75 @@
+package configserver
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Limit takes at most so many connections of one address at a time from a
+// listener: the others are closed at once. So one machine holds no place that
+// another one needs. Several hosts may share an address, behind a router that
+// translates.
+func Limit(l net.Listener, each int) net.Listener {
+	return &limited{Listener: l, each: each, open: map[netip.Addr]int{}}
+}
+
+type limited struct {
+	net.Listener
+	each int
+
+	mu   sync.Mutex
+	open map[netip.Addr]int
+}
+
+// Accept returns the next connection of an address that has a place left.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from := source(c)
+		if l.enter(from) {
+			return &counted{Conn: c, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+		}
+		_ = c.Close()
+	}
+}
+
+func (l *limited) enter(a netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[a] >= l.each {
+		return false
+	}
+	l.open[a]++
+	return true
+}
+
+func (l *limited) leave(a netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[a]--; l.open[a] == 0 {
+		delete(l.open, a)
+	}
+}
+
+// source is a connection's other end; what is no address shares one place.
+func source(c net.Conn) netip.Addr {
+	ap, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
+}
+
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+func (c *counted) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
