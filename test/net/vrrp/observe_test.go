@@ -14,11 +14,16 @@ import (
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 
-// settle waits until nothing about VIPs has changed for a second. That a host
-// has one is seen a moment before the kernel's event of it is noted.
+// settle waits a second in which nothing about VIPs changes. That a host has one is
+// seen a moment before the kernel's event of it is noted, so a second that is over
+// says nothing.
 func (r *rig) settle(vips ...netip.Addr) {
 	r.t.Helper()
+	began := time.Now()
 	r.eventually("quiet", 15*time.Second, func() bool {
+		if time.Since(began) < time.Second {
+			return false
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, vip := range vips {
