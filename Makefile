@@ -26,6 +26,10 @@ down: build ## Throw the lab away, without a trace
 test: setup build release ## Lint, unit tests, and (as root) the tests of the lab
 	hack/test
 
+.PHONY: quick
+quick: ## A minute's check: rules, lint of what changed, unit tests without servers
+	@hack/test quick
+
 .PHONY: lab-test
 lab-test: setup build release ## Bring up whole clusters of every shape and try them
 	hack/test lab

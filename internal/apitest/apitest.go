@@ -6,6 +6,7 @@ package apitest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,14 +59,18 @@ type Setup struct {
 
 // Main runs a package's tests with one API server for all of them, whose
 // access is then in api, and returns the exit code. Where no release was built
-// yet api stays nil, unless HOLDFAST_REQUIRE_TOOLS is 1. The controllers are run
-// besides those that every test has.
+// yet api stays nil, unless HOLDFAST_REQUIRE_TOOLS is 1; with -short it stays nil
+// too. The controllers are run besides those that every test has.
 func Main(m *testing.M, api **API, controllers ...string) int {
 	return MainWith(m, api, Setup{Controllers: controllers})
 }
 
 // MainWith is Main for a server that is set up in another way.
 func MainWith(m *testing.M, api **API, setup Setup) int {
+	flag.Parse() // before a test begins nobody else has
+	if testing.Short() {
+		return m.Run()
+	}
 	paths, err := findAll()
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "NOT TESTED against a real API: %v\n", err)

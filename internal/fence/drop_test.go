@@ -49,6 +49,7 @@ func TestARequestThatABMCDropsIsSentAgain(t *testing.T) {
 
 // TestAPowerOnThatABMCDropsForeverIsTold: the fence is one all the same.
 func TestAPowerOnThatABMCDropsForeverIsTold(t *testing.T) {
+	lasts(t)
 	t.Parallel()
 	b := newBench(t, "пароль")
 	b.onBudget = 2 * time.Second

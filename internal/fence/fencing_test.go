@@ -272,7 +272,17 @@ func refusing(t *testing.T) string {
 	return s.URL
 }
 
+// lasts is said by a test that takes many seconds of real time, between real
+// programs.
+func lasts(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT TESTED, since -short has no time for it")
+	}
+}
+
 func TestARebootThatStaysOffIsAFenceAllTheSame(t *testing.T) {
+	lasts(t)
 	t.Parallel()
 	b := newBench(t, testPassword)
 	b.at(t, refusing(t)+"/redfish/v1/Systems/1")
@@ -286,6 +296,7 @@ func TestARebootThatStaysOffIsAFenceAllTheSame(t *testing.T) {
 // TestABMCThatRefusesToSwitchOnForAWhileIsAskedOn has one that is busy with the
 // power-off for longer than a request takes.
 func TestABMCThatRefusesToSwitchOnForAWhileIsAskedOn(t *testing.T) {
+	lasts(t)
 	t.Parallel()
 	const busy = 12 * time.Second
 	b := newBench(t, "пароль") // not through the driver
@@ -372,6 +383,7 @@ func late(t *testing.T, answers chan<- string) string {
 }
 
 func TestARequestUnderWayIsAnsweredBeforeTheHostIsSwitchedOn(t *testing.T) {
+	lasts(t)
 	t.Parallel()
 	b := newBench(t, "пароль") // not through the driver
 	answers := make(chan string, 4)

@@ -138,6 +138,7 @@ func TestWhatCannotSucceedIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestASecondRequestFollowsOneThatHadNoEffect(t *testing.T) {
+	lasts(t)
 	t.Parallel()
 	b := newBench(t, testPassword)
 	b.retryAfter = time.Second

@@ -42,6 +42,7 @@ func TestABMCWithoutBasicAuthenticationFences(t *testing.T) {
 // are tried at first, and one at a time from then on. iDRACs lock out who is
 // refused three times in a minute.
 func TestAFenceTellsARefusedAccountSeldom(t *testing.T) {
+	lasts(t)
 	t.Parallel()
 	b := newBench(t, "пароль")
 	var mu sync.Mutex

@@ -15,9 +15,12 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
-// NeedRoot skips the test where no namespaces can be made.
+// NeedRoot skips the test where no namespaces can be made, or shall not be.
 func NeedRoot(t testing.TB) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT TESTED, since -short makes no network namespaces")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED, since this is not root: it needs network namespaces")
 	}
