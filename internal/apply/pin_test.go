@@ -12,7 +12,7 @@ import (
 )
 
 // A pointer brings a secret along: who has a certificate of an authority that the
-// host happens to trust must not be told it (review-security F18).
+// host happens to trust must not be told it (docs/attacks.md, F18).
 func TestAuthoritiesThatAreNamedAloneCount(t *testing.T) {
 	server, hits := serve(t, map[string]answer{
 		"/worker": {body: fileConfig("/a", "hi")},

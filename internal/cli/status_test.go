@@ -49,7 +49,7 @@ func TestAnAPIThatDoesNotAnswerIsSaidWithWhatToTypeAndEndsWithSix(t *testing.T) 
 	}
 }
 
-// review-lab L4: "transport.go: Warning: ..." stood on the terminal.
+// docs/facts/findings.md#lab, L4: "transport.go: Warning: ..." stood on the terminal.
 func TestAClientsLogIsNotWrittenOntoTheTerminal(t *testing.T) {
 	terminal, err := os.CreateTemp(t.TempDir(), "stderr")
 	if err != nil {

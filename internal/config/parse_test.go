@@ -286,7 +286,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// review-installer D10: what others accept with a reason is no mistake here.
+// docs/facts/findings.md#installer, D10: what others accept with a reason is no mistake here.
 func TestWhatOtherInstallersAcceptIsAccepted(t *testing.T) {
 	corpus := validConfigs(t)
 	parse := func(base, patch string) *InstallConfig {

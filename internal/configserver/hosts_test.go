@@ -14,7 +14,7 @@ import (
 )
 
 // TestWhatOpensWhat has each token try each door: none gives another of its own
-// kind, so that none can be renewed with itself (review-security F4).
+// kind, so that none can be renewed with itself (docs/attacks.md, F4).
 func TestWhatOpensWhat(t *testing.T) {
 	s := newSite(t, nil)
 	tokens := map[string]string{
@@ -64,7 +64,7 @@ func TestAHostIsAdmittedUnderANameThatItMayHave(t *testing.T) {
 		{"a worker by the one name that the pointer has", "worker-1", one, "own token of worker-1, worker", 200},
 		{"by another name than the pointer has", "worker-2", one, "the join token is another host's", 403},
 		{"a control plane", "cp-9", master, "own token of cp-9, master", 200},
-		// review-security F21, review-installer D12
+		// docs/attacks.md, F21, docs/facts/findings.md#installer, D12
 		{"a worker by the name of a control plane of the configuration", "cp-2", worker, "cp-2 is the name of a control plane", 409},
 		{"a worker by the name of a control plane that reported", "cp-3", worker, "cp-3 is the name of a control plane", 409},
 		{"a name that is none", "A_B", worker, "must be of lower-case letters", 409},
@@ -110,7 +110,7 @@ func TestABootstrapTokenIsForTheHostItself(t *testing.T) {
 	}
 }
 
-// review-installer D5: the server gave the keys of a site of one to a second
+// docs/facts/findings.md#installer, D5: the server gave the keys of a site of one to a second
 // control plane.
 func TestASiteOfOneServesNoSecondControlPlane(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.Site = joining.Site{ControlPlanes: 1} })

@@ -38,7 +38,7 @@ func TestProgressIsTakenFromTheHostItself(t *testing.T) {
 		{"with the read token", good.Host, "Bearer " + readToken, report(t, good), 401},
 		{"with a pointer's token", good.Host, "Bearer " + token(t, state.RoleWorker), report(t, good), 401},
 		{"with an admission", good.Host, "Bearer " + tokenOf(t, jointoken.Admission, state.RoleWorker, good.Host), report(t, good), 401},
-		// review-security F21, review-installer D12
+		// docs/attacks.md, F21, docs/facts/findings.md#installer, D12
 		{"with another host's", good.Host, own(state.RoleWorker, "worker-1"), report(t, good), 403},
 		{"of a control plane that is not there yet", "cp-3", worker, report(t, state.Progress{Host: "cp-3", Role: state.RoleWorker}), 403},
 		{"of another host", "worker-1.example.com", own(state.RoleWorker, "worker-1.example.com"), report(t, good), 400},
@@ -85,7 +85,7 @@ func TestWithoutAReadTokenNobodyReads(t *testing.T) {
 	}
 }
 
-// A worker's token may bring any worker's name (review-security F21): the store is
+// A worker's token may bring any worker's name (docs/attacks.md, F21): the store is
 // bounded, and none of them keeps another host out.
 func TestTheStoreIsBoundedAndWorkersDoNotFillIt(t *testing.T) {
 	m := NewMemory()

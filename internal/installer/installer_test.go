@@ -133,7 +133,7 @@ func TestTheConfigurationMayBeRemovedOnceTheDirectoryIsMade(t *testing.T) {
 	}
 }
 
-// review-installer D7: hosts of another kind got programs that do not run there.
+// docs/facts/findings.md#installer, D7: hosts of another kind got programs that do not run there.
 func TestTheReleasesArchitectureIsTheHosts(t *testing.T) {
 	arm := strings.Replace(sitetest.OneNone, "controlPlane: {", "controlPlane: {architecture: arm64, ", 1)
 	for _, c := range []struct {

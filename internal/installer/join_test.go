@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// ingress-installer.md, hard case 21: a worker joins after 30 days.
+// docs/facts/ingress.md#cases, 21: a worker joins after 30 days.
 func TestAJoinConfigOpensTheServerOfAnOldCluster(t *testing.T) {
 	d := newDirectory(t, sitetest.TwoDual)
 	d.must(d.IgnitionConfigs)
@@ -73,7 +73,7 @@ func TestAJoinConfigIsForOneOfTwoRolesAndAWeekAtMost(t *testing.T) {
 	}
 }
 
-// review-installer D5: it was made, and the server gave the whole cluster for it.
+// docs/facts/findings.md#installer, D5: it was made, and the server gave the whole cluster for it.
 func TestASiteOfOneGetsNoJoinConfigOfASecondControlPlane(t *testing.T) {
 	d := newDirectory(t, sitetest.OneNone)
 	d.must(d.IgnitionConfigs)

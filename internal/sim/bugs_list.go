@@ -103,7 +103,7 @@ var rulesOut = []Bug{
 // stallsOut are the rules of a pair that commits nothing, each taken out.
 var stallsOut = []Bug{
 	{
-		Name: "nostall", Seed: 136, What: "a pair without a leader waits for ever", Origin: "review of the lab, B1: a filtered port or a disk that hangs stopped every write for as long as it lasted",
+		Name: "nostall", Seed: 136, What: "a pair without a leader waits for ever", Origin: "docs/facts/findings.md#two-nodes, B1: a filtered port or a disk that hangs stopped every write for as long as it lasted",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { s.Local.Stalled = 0 },
 	},
 }

@@ -49,7 +49,7 @@ func TestASiteSurvivesItsFile(t *testing.T) {
 	}
 }
 
-// review-security F19: the cluster's objects bring the accounts.
+// docs/attacks.md, F19: the cluster's objects bring the accounts.
 func TestNoCopyHoldsTheAccountOfABMC(t *testing.T) {
 	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
 		data := marshal(t, role)
@@ -97,7 +97,7 @@ func withAccounts(t *testing.T) *site.Site {
 	return s
 }
 
-// review-installer D14: no host needs to be the administrator.
+// docs/facts/findings.md#installer, D14: no host needs to be the administrator.
 func TestTheAdministratorsKeyStaysInTheInstallDirectory(t *testing.T) {
 	s := sitetest.New(t, sitetest.TwoDual)
 	s.Identity.Admin = site.KeyPair{Cert: "public", Key: "hush-admin"}

@@ -176,7 +176,7 @@ func TestItAnswersWithinTwoSecondsThoughTheAPIHangs(t *testing.T) {
 }
 
 // client-go's http.Client cancels what is late by a method that a wrapper hides,
-// and said so on the terminal (review-lab L4).
+// and said so on the terminal (docs/facts/findings.md#lab, L4).
 func TestAnAPIThatHangsIsCancelledWithoutALineOfTheClientsLog(t *testing.T) {
 	var log bytes.Buffer
 	klog.LogToStderr(false)

@@ -188,8 +188,8 @@ func (h *heard) all() string {
 	return strings.Join(h.list, "\n")
 }
 
-// A deny-all policy was accepted, and the pod still reached (review-lab K3,
-// review-security F14).
+// A deny-all policy was accepted, and the pod still reached (docs/facts/findings.md#lab, K3,
+// docs/attacks.md, F14).
 func TestANetworkPolicyThatNobodyEnforcesIsRefused(t *testing.T) {
 	const words = "nothing in this cluster enforces a NetworkPolicy"
 	in := func(namespace, name string) *networkingv1.NetworkPolicy {

@@ -41,7 +41,7 @@ const noticed = time.Second
 
 // handedOver checks that a host gave its part away before it went, so that
 // nobody had to notice its absence or to prove it. How long writes paused is in
-// the table, beside the target of 1 s (DESIGN section 8).
+// the table, beside the target of 1 s.
 func (tr *trial) handedOver(leaver string) {
 	tr.Helper()
 	alone := tr.sampler.first(tr.survivor, tr.at, func(d decision) bool { return d.record.Leads() })

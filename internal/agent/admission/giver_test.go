@@ -118,7 +118,7 @@ func TestAHostThatJoinsGetsTheKeysOfNow(t *testing.T) {
 	}
 }
 
-// review-security F4: a worker's first token, and then each time the one from the
+// docs/attacks.md, F4: a worker's first token, and then each time the one from the
 // answer before, opened the server for 350 days.
 func TestNoSecretLivesLongerThanTheOneItWasGotWith(t *testing.T) {
 	c := &cluster{}
@@ -286,7 +286,7 @@ func TestAHostHasOneBootstrapTokenAtATime(t *testing.T) {
 	}
 }
 
-// ingress-installer.md, hard case 21: a worker joins after 30 days.
+// docs/facts/ingress.md#cases, 21: a worker joins after 30 days.
 func TestAHostThatJoinsAfterThirtyDaysGetsSecretsThatOpen(t *testing.T) {
 	c := &cluster{}
 	g := newGiver(t, c, sitetest.TwoDual)

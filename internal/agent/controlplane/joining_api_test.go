@@ -262,7 +262,7 @@ func (c *joiningCluster) runAgent() {
 // soon bounds what takes a moment, on a machine with other work.
 const soon = 30 * time.Second
 
-// TestAWorkersTokenIsNobodyElsesIdentity plays review-security F3 with the tokens
+// TestAWorkersTokenIsNobodyElsesIdentity plays docs/attacks.md, F3, with the tokens
 // and the objects of a real cluster. First that it works where nobody has taken
 // kubeadm's binding back, so that what follows shows something.
 func TestAWorkersTokenIsNobodyElsesIdentity(t *testing.T) {

@@ -52,7 +52,7 @@ func TestASiteWithoutVIPsResolvesItsAPIFirst(t *testing.T) {
 	}
 }
 
-// review-installer D6: some name servers answer for any name.
+// docs/facts/findings.md#installer, D6: some name servers answer for any name.
 func TestAStrangersAnswerIsNotTheAPIsAddress(t *testing.T) {
 	const own = "10.98.0.11"
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ var ofAnOlderBuild = map[string]string{
 	"/etc/holdfast/fencing/cp-2.json":                                    `{"password":"peer"}`,
 }
 
-// review-security F3, F19: the bootstrap token and both accounts stayed for good.
+// docs/attacks.md, F3, F19: the bootstrap token and both accounts stayed for good.
 func TestAHostThatIsInstalledKeepsNoSecretOfTheInstallation(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, data string) {

@@ -7,7 +7,7 @@ import (
 )
 
 // An installation put both name servers on one host, and everything said that
-// all is well (review-lab K1).
+// all is well (docs/facts/findings.md#lab, K1).
 func TestAClusterDNSThatALostHostTakesFromOthersIsTold(t *testing.T) {
 	servers := func(nodes ...string) func(*Facts) {
 		var list []Pod

@@ -28,7 +28,7 @@ const (
 	// StallAfter is how long nothing may be committed, although both hosts are
 	// there and both etcds run, before one of them gives way or is fenced. A disk
 	// that hangs and comes back takes 5 to 15 s; what is over 20 s others hold to
-	// be dead too (research: CockroachDB's limit of a stalled disk).
+	// be dead too (docs/facts/etcd.md#stalled-disks, 1).
 	StallAfter = 20 * time.Second
 	// SilentAfter is how old the peer's statement may be while nothing is
 	// committed. It is renewed every StallStep then.

@@ -251,7 +251,7 @@ func TestACalibratedDelayOutlivesNewCredentialsAndNothingElse(t *testing.T) {
 
 // TestARaceOfBothHostsLeavesOne replays a split in which both hosts fence each
 // other, with the BMCs and the spread of the two begins as measured in
-// research: a scheduler's 1.1 s.
+// docs/facts/measured.md#figures-that-were-measured, 3.
 func TestARaceOfBothHostsLeavesOne(t *testing.T) {
 	for _, off := range []time.Duration{50 * time.Millisecond, time.Second, 3 * time.Second, 9 * time.Second} {
 		delay, err := Calibrate(map[string][]time.Duration{"cp-1": {off}, "cp-2": {off}})

@@ -42,8 +42,8 @@ const (
 	balance = operatorv1.LoadBalancerServiceStrategyType
 )
 
-// TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters is the table of
-// research: what a person finds in the objects.
+// TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters is the table
+// of docs/facts/ingress.md#routers: what a person finds in the objects.
 func TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters(t *testing.T) {
 	tests := []struct {
 		kind     operatorv1.EndpointPublishingStrategyType
@@ -84,7 +84,7 @@ func TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters(t *testing.T) {
 }
 
 // A router without a place was Pending for ever beside control planes that take
-// none, and the Deployment never whole (review-lab K2).
+// none, and the Deployment never whole (docs/facts/findings.md#lab, K2).
 func TestOneWorkerBesideControlPlanesHasOneRouterAndASecondWorkerASecondOne(t *testing.T) {
 	cp1 := kubeadmTaint(host("cp-1", true, state.LabelMaster, state.LabelControlPlane))
 	cp2 := kubeadmTaint(host("cp-2", true, state.LabelMaster, state.LabelControlPlane))

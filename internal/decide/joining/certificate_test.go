@@ -83,7 +83,7 @@ func TestWhoseCertificateIsApproved(t *testing.T) {
 		{"once more, cut off before the approval", good, tokenWith(func(x *Token) { x.UsedBy = "node-csr-1" }), nodes, Approve, "OwnToken"},
 		{"of a Node that the same installation made", good, tokenWith(func(x *Token) { x.Rejoins = true }), append(nodes, node("worker-1", false)), Approve, "OwnToken"},
 
-		// review-security F3
+		// docs/attacks.md, F3
 		{"a control plane's", asks(of(t, "system:node:cp-1", "system:nodes")), &token, nodes, Deny, "AnotherName"},
 		{"another worker's", asks(of(t, "system:node:worker-2", "system:nodes")), &token, nodes, Deny, "AnotherName"},
 		{"a name that nobody has", asks(of(t, "system:node:worker-9", "system:nodes")), &token, nodes, Deny, "AnotherName"},

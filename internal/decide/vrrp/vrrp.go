@@ -20,7 +20,7 @@ const (
 )
 
 // Base priorities, before weights are added. The sums stay in the order that
-// research/network.md §1.2 gives: bootstrap over a control plane at its best.
+// docs/facts/network.md#weights gives: bootstrap over a control plane at its best.
 const (
 	APIPriority     = 40
 	IngressPriority = 20

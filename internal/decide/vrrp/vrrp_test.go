@@ -28,7 +28,7 @@ func names(v vrrp.Verdict) string {
 
 const both = "API_0 API_1 INGRESS_0 INGRESS_1"
 
-// A failed look-up leaves the nodes unknown or as they were; research/network.md B1.
+// A failed look-up leaves the nodes unknown or as they were; docs/facts/network.md#mended-there, B1.
 func TestB1_WithoutAListOfNodesNothingIsDecided(t *testing.T) {
 	unknown, empty := viewOf(11, three...), viewOf(11)
 	unknown.Nodes = state.Fact[[]state.Node]{}
@@ -167,7 +167,7 @@ func TestB12_AnAddressOfDHCPv6FindsItsNetworkByTheRoute(t *testing.T) {
 }
 
 // The vectors were computed with the implementation that others run, so that
-// they can be told apart: research/network.md §1.2.
+// they can be told apart: docs/facts/network.md#weights.
 func TestB13_RouterIDsAreThePublishedOnesAndNeverZeroNorEqual(t *testing.T) {
 	for cluster, want := range map[string][2]uint8{
 		"cnf10": {147, 2}, "cnf11": {228, 147}, "ostest": {14, 93},

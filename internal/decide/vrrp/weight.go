@@ -12,7 +12,7 @@ import (
 // below what keepalived takes for a weight: keepalived.conf(5), track files.
 const Fault = -254
 
-// Weights of the checks: research/network.md §1.2. A host that brings the
+// Weights of the checks: docs/facts/network.md#weights. A host that brings the
 // cluster up has bootstrapWeight and nothing else, and wins.
 const (
 	bootstrapWeight = 30

@@ -53,7 +53,7 @@ func one[T any](t *testing.T, config, kind string) T {
 }
 
 // Both of kubeadm's two pods stood on one host, and its loss took names from
-// every pod (review-lab K1).
+// every pod (docs/facts/findings.md#lab, K1).
 func TestEveryHostHasADNSOfItsOwnWhateverItsTaints(t *testing.T) {
 	spec := one[appsv1.DaemonSet](t, sitetest.TwoDual, "DaemonSet").Spec.Template.Spec
 	if len(spec.Tolerations) != 1 || spec.Tolerations[0].Operator != corev1.TolerationOpExists || spec.Tolerations[0].Key != "" || spec.Tolerations[0].Effect != "" {

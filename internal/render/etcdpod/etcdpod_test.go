@@ -93,7 +93,7 @@ func TestEtcdIsMadeAnewWhereItsAuthoritiesChange(t *testing.T) {
 }
 
 // The check asks the peer before etcd serves, which takes seconds where that is
-// dead: shell-agent-in-the-lab.md, H8.
+// dead: docs/facts/etcd.md#the-shell-agent, H8.
 func TestNothingIsCheckedWithThePeerBeforeTheStart(t *testing.T) {
 	if out := render(t, spec("cp-1", "10.98.0.11", "10.98.0.12")); bytes.Contains(out, []byte("orrupt")) {
 		t.Errorf("%s", out)

@@ -115,7 +115,7 @@ func number(t *testing.T, name string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// A lost worker's pods were made anew after 350 s (review-lab K1).
+// A lost worker's pods were made anew after 350 s (docs/facts/findings.md#lab, K1).
 func TestALostWorkersPodsAreMadeAnewWithinAMinuteAndAShortSilenceMovesNone(t *testing.T) {
 	grace, err := time.ParseDuration(value(t, "node-monitor-grace-period"))
 	if err != nil {
@@ -142,14 +142,14 @@ func TestALostWorkersPodsAreMadeAnewWithinAMinuteAndAShortSilenceMovesNone(t *te
 	}
 }
 
-// With 39 of 252 GB free nearly all imported images went (review-lab K5).
+// With 39 of 252 GB free nearly all imported images went (docs/facts/findings.md#lab, K5).
 func TestImagesGoOnlyForAnAmountOfRoomAndNeverForAShare(t *testing.T) {
 	if got := value(t, "imageGCHighThresholdPercent"); got != "100" {
 		t.Errorf("images go at %s %%", got)
 	}
 }
 
-// Node ports answered at no virtual address (review-lab K6). Only networks of
+// Node ports answered at no virtual address (docs/facts/findings.md#lab, K6). Only networks of
 // all addresses are followed at once when one moves: the others are looked up
 // when rules are written as a whole, once an hour.
 func TestNodePortsAnswerAtEveryAddressOfAHostAlsoAtOneThatMoves(t *testing.T) {

@@ -365,7 +365,7 @@ func TestTheDefaultIngressControllerCarriesReplicasAndPlacementExplicitly(t *tes
 		"one":             "1 node-role.kubernetes.io/master",
 		"one-two-workers": "1 node-role.kubernetes.io/master",
 		"two-none":        "2 node-role.kubernetes.io/worker",
-		// Two would want two hosts, and control planes take none (review-lab K2).
+		// Two would want two hosts, and control planes take none (docs/facts/findings.md#lab, K2).
 		"three-one": "1 node-role.kubernetes.io/worker",
 	} {
 		for _, f := range objectFiles(t, sites(t)[name]) {

@@ -218,7 +218,7 @@ func TestASelectorOfNoNamespaceServesNoneOfThem(t *testing.T) {
 }
 
 // Whoever makes DNS records or waits for an address reads it there, and there
-// was none (review-lab K4).
+// was none (docs/facts/findings.md#lab, K4).
 func TestIngressesAndGatewaysShowTheAddressThatLeadsToTheirRouters(t *testing.T) {
 	site := cluster
 	site.Address = "10.98.0.6"

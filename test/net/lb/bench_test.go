@@ -21,7 +21,7 @@ import (
 
 // TestBenchmark measures how fast the load balancer follows, beside a haproxy
 // with the values that are usual elsewhere, and a monitor with theirs
-// (research/network.md §1.3 and §1.4, written from the facts), on the same hosts
+// (docs/facts/network.md#monitors and docs/facts/network.md#haproxy), on the same hosts
 // at the same events. It runs for some minutes:
 //
 //	HOLDFAST_BENCH=20 go test ./test/net/lb -run TestBenchmark -v -timeout 60m

@@ -54,7 +54,7 @@ func (h *testHost) stopDaemon() {
 // moves is how often each move of a VIP is measured: go test -args -moves 20.
 var moves = flag.Int("moves", 0, "measure each move of a VIP so often, beside keepalived with the upstream values")
 
-// upstream is keepalived.conf with the values of research/network.md §1.2:
+// upstream is keepalived.conf with the values of docs/facts/network.md#weights:
 // adverts each second, checks by programs every 2 s, no agent beside it.
 const upstream = `global_defs {
   enable_script_security

@@ -18,8 +18,7 @@ import (
 // both are the API VIPs of the rigs.
 var both = []netip.Addr{vip4, vip6}
 
-// followed is how long a move may take; the longest that DESIGN §8 allows is
-// 0.8 s.
+// followed is how long a move may take; the longest that is promised is 0.8 s.
 const followed = 800 * time.Millisecond
 
 // moved waits until another host has every VIP of one, and returns how long the

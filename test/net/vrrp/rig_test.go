@@ -1,6 +1,6 @@
 // Package vrrp shows with real keepalived, in network namespaces on one bridge,
 // that virtual IPs are where they should be whatever happens to hosts, links,
-// daemons and the agent. The tests are named after research/network.md.
+// daemons and the agent. The tests are named after docs/facts/network.md#cases.
 package vrrp
 
 import (
