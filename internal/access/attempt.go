@@ -11,7 +11,7 @@ import (
 
 // Attempt is a request to an API server that nobody on a worker may make.
 type Attempt struct {
-	// Name says what it would get, Finding which finding of the review it is of.
+	// Name says what it would get, Finding its row in docs/attacks.md.
 	Name, Finding string
 	Method, Path  string
 	// Body is JSON; of a PATCH a strategic merge.

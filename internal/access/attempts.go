@@ -15,8 +15,8 @@ type Target struct {
 	Request []byte
 }
 
-// Attempts are what root on a worker tries, whoever he is at the API server. The
-// names of findings are the security review's.
+// Attempts are what root on a worker tries, whoever he is at the API server. Each
+// finding is a row of docs/attacks.md.
 func Attempts(t Target) []Attempt {
 	return slices.Concat(t.secrets(), t.nodes(), t.identities(), t.pods(), t.rules())
 }

@@ -201,8 +201,8 @@ func (c *cluster) until(what string, is func() bool, otherwise func() string) {
 // refused is whether the API server said no, by a right or by a guard.
 func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// TestRootOnAWorkerReadsNoSecretButWhatItServes tries what the review did, with
-// the token that it did it with.
+// TestRootOnAWorkerReadsNoSecretButWhatItServes tries what a reviewer did, with the
+// same token (docs/attacks.md, F1).
 func TestRootOnAWorkerReadsNoSecretButWhatItServes(t *testing.T) {
 	c := newCluster(t)
 	ctx := t.Context()
@@ -367,7 +367,7 @@ func patchStatus(t *testing.T, who client.Client, node, body string) error {
 }
 
 // TestThePodNetworksTokenChangesItsOwnNodeAndOfThatWhatFlannelSays: each attack
-// of the review, and those that it did not think of, by the same token.
+// of docs/attacks.md, F2, and further ones, with the same token.
 func TestThePodNetworksTokenChangesItsOwnNodeAndOfThatWhatFlannelSays(t *testing.T) {
 	c := newCluster(t)
 	thief := c.stolen("kube-flannel", "flannel")

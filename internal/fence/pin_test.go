@@ -101,8 +101,8 @@ func (w *wire) provesNothing(t *testing.T, b *bench, says string) {
 	}
 }
 
-// TestWhoStandsBetweenProvesNothing is the review's man in the middle: he showed
-// a certificate of nobody, answered Off, and was believed and told the account.
+// TestWhoStandsBetweenProvesNothing plays docs/attacks.md, F7: a man in the middle
+// showed a certificate of nobody, answered Off, and was believed and told the account.
 func TestWhoStandsBetweenProvesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)

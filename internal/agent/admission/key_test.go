@@ -94,8 +94,8 @@ func TestWhichKeyCounts(t *testing.T) {
 	want("a clock that was set back", "second", 1)
 }
 
-// A hundred strangers at one time are one question, and wait for one (review of
-// the hostile play: requests to the configuration server waited 30 s in a row).
+// A hundred strangers at one time are one question, and wait for one (seen with a
+// hostile worker: requests to the configuration server waited 30 s in a row).
 func TestStrangersWaitAsLongAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, stands := 0, true

@@ -87,7 +87,7 @@ func ofClass(i *networkingv1.Ingress, class string) *networkingv1.Ingress {
 }
 
 // What an Ingress asks of the routers themselves is refused, whatever is said
-// of hosts: the review's exploits 1 and 3, and the routers' API.
+// of hosts (docs/attacks.md, F9).
 func TestNobodyReachesIntoTheRouters(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example","routeAdmission":{"namespaceOwnership":"InterNamespaceAllowed"}}`)
@@ -133,8 +133,8 @@ func TestNobodyReachesIntoTheRouters(t *testing.T) {
 	c.try("a mirror of requests", toTraefik, c.created(mirror))
 }
 
-// TestAHostOfAnotherNamespaceIsRefused: the review's exploit 2, by each kind of
-// object and by an update.
+// TestAHostOfAnotherNamespaceIsRefused by each kind of object and by an update
+// (docs/attacks.md, F9).
 func TestAHostOfAnotherNamespaceIsRefused(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example"}`)

@@ -172,8 +172,9 @@ func (c *cluster) unbound() {
 }
 
 // TestRoutersKeepWhatIsTheirs from objects that no policy refused: those that
-// were there before, or that an administrator made. The review's exploits 1 and 3,
-// by an Ingress and by a Gateway, and every way to the routers' API.
+// were there before, or that an administrator made. They are those of
+// docs/attacks.md, F9, by an Ingress and by a Gateway, and every way to the
+// routers' API.
 func TestRoutersKeepWhatIsTheirs(t *testing.T) {
 	r, ports := onPorts(t)
 	c := r.c

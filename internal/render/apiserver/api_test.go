@@ -91,8 +91,7 @@ func harmless() *corev1.Pod {
 	}
 }
 
-// The attack of the review (F6): whoever may create a pod was root on a control
-// plane.
+// docs/attacks.md, F6: whoever may create a pod was root on a control plane.
 func TestATenantsPodCannotHaveItsHost(t *testing.T) {
 	namespaceOf(t, "shop", "tenant")
 	pods := client(t, "tenant").CoreV1().Pods("shop")
@@ -193,7 +192,7 @@ func stored(t *testing.T, prefix string) []byte {
 	return got.Kvs[0].Value
 }
 
-// The review's F10: the accounts of BMCs were in clear text in etcd, in every
+// docs/attacks.md, F10: the accounts of BMCs were in clear text in etcd, in every
 // copy of its data and in every snapshot.
 func TestASecretCannotBeReadInEtcd(t *testing.T) {
 	secrets := client(t, "").CoreV1().Secrets("default")

@@ -98,7 +98,7 @@ func analyser(t *testing.T) string {
 // a few things more.
 const slack = 0.5
 
-// The review's F17: no unit had any of systemd's hardening.
+// docs/attacks.md, F17: no unit had any of systemd's hardening.
 func TestTheUnitsAreAsConfinedAsTheirPageSays(t *testing.T) {
 	version := analyser(t)
 	var out strings.Builder
