@@ -35,7 +35,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/etcd"
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/incident"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -265,7 +264,7 @@ func root(t *testing.T) string {
 		Forged: []state.ForgedAdvert{{VIP: vip, As: netip.MustParseAddr("10.98.0.12"), By: "aa:bb:cc:dd:ee:ff"}},
 	}})
 	put(t, dir, pacemakerstatus.LivePath, pacemakerstatus.Report{Host: "cp-1", At: at, Status: etcdv1.PacemakerClusterStatus{Nodes: &[]etcdv1.PacemakerClusterNodeStatus{}}})
-	put(t, dir, state.FencingHistoryPath, fence.Record{Time: at.Add(-time.Hour), Target: "cp-2", By: "cp-1", Off: true, Phases: fence.Phases{Total: 1200 * time.Millisecond}})
+	put(t, dir, state.FencingHistoryPath, state.FenceEntry{Time: at.Add(-time.Hour), Target: "cp-2", By: "cp-1", Off: true, Phases: state.FencePhases{Total: 1200 * time.Millisecond}})
 	return dir
 }
 

@@ -106,7 +106,7 @@ func (d *daemon) unkept() state.EtcdReport {
 		Next: "journalctl --unit podman-etcd",
 	}
 	if boot, _, err := observe.Boot(); err == nil {
-		r.Wish = d.readWish(boot).Wish
+		r.Wish = d.files.Wish(boot).Wish
 	}
 	s := d.alone.See()
 	r.Snapshot.Now, r.Snapshot.Local.Running = r.At, s.Held

@@ -1,0 +1,35 @@
+package state
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// EtcdParameters are what Pacemaker's configuration says about etcd. They are the
+// same on both hosts.
+type EtcdParameters struct {
+	// Nodes are the two hosts, by node name.
+	Nodes map[string]netip.Addr `json:"nodes"`
+	// PodManifest is the file that says how etcd runs.
+	PodManifest string `json:"podManifest"`
+	// BackupDir holds the copies that were given up; Backups is how many are
+	// kept, none for zero.
+	BackupDir string `json:"backupDir"`
+	Backups   int    `json:"backups"`
+	// OOM is etcd's oom-score-adj.
+	OOM int `json:"oom"`
+}
+
+// Peer returns the name of the other host of the two, or an error if host is
+// none of them.
+func (p EtcdParameters) Peer(host string) (string, error) {
+	if _, ok := p.Nodes[host]; !ok {
+		return "", fmt.Errorf("node_ip_map does not name this host, %s", host)
+	}
+	for name := range p.Nodes {
+		if name != host {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("node_ip_map names no host but %s", host)
+}
