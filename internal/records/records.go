@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -54,7 +53,7 @@ func (f Files) WriteRecord(r state.EtcdRecord) error {
 // Parameters returns what Pacemaker's configuration said of etcd when it was last
 // asked, unknown where it never was.
 func (f Files) Parameters() (state.Fact[state.EtcdParameters], error) {
-	p, err := read(f.Path(state.EtcdParametersPath), podmanetcd.Decode)
+	p, err := read(f.Path(state.EtcdParametersPath), state.DecodeEtcdParameters)
 	if err != nil {
 		return p, fmt.Errorf("%w; Pacemaker's next start writes them anew", err)
 	}

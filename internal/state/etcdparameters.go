@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 )
@@ -18,6 +19,25 @@ type EtcdParameters struct {
 	Backups   int    `json:"backups"`
 	// OOM is etcd's oom-score-adj.
 	OOM int `json:"oom"`
+}
+
+// UsualEtcdParameters are those that Pacemaker's configuration need not name.
+func UsualEtcdParameters() EtcdParameters {
+	return EtcdParameters{
+		PodManifest: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml",
+		BackupDir:   "/var/lib/holdfast/etcd-backup", Backups: 3, OOM: -997,
+	}
+}
+
+// DecodeEtcdParameters reads parameters that were kept as JSON. One that the
+// version which kept them did not know is the usual one, so that it counts as no
+// change.
+func DecodeEtcdParameters(data []byte) (EtcdParameters, error) {
+	p := UsualEtcdParameters()
+	if err := json.Unmarshal(data, &p); err != nil {
+		return EtcdParameters{}, fmt.Errorf("parameters of etcd: %w", err)
+	}
+	return p, nil
 }
 
 // Peer returns the name of the other host of the two, or an error if host is

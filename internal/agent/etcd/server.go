@@ -164,7 +164,7 @@ func (d *daemon) take(r *http.Request) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p, err := podmanetcd.Decode(body)
+	p, err := state.DecodeEtcdParameters(body)
 	if err != nil {
 		return false, err
 	}

@@ -4,7 +4,6 @@
 package podmanetcd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -28,6 +27,8 @@ type parameter struct {
 	set      func(*state.EtcdParameters, string) error
 }
 
+var usual = state.UsualEtcdParameters()
+
 var parameters = []parameter{
 	{
 		name: "node_ip_map", short: "Both nodes and their addresses", kind: "string", required: true,
@@ -37,22 +38,22 @@ var parameters = []parameter{
 	},
 	{
 		name: "pod_manifest", short: "Pod manifest of etcd", kind: "string",
-		standard: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml",
+		standard: usual.PodManifest,
 		long:     "The manifest that the cluster renders for this node: image, arguments, volumes. etcd is restarted in place when it changes.",
 		set:      func(p *state.EtcdParameters, v string) (err error) { p.PodManifest, err = absolute(v); return err },
 	},
 	{
-		name: "backup_location", short: "Where given-up copies are kept", kind: "string", standard: "/var/lib/holdfast/etcd-backup",
+		name: "backup_location", short: "Where given-up copies are kept", kind: "string", standard: usual.BackupDir,
 		long: "Before a copy is emptied so that this node can join anew, it is saved here. A backup that fails never holds the join up.",
 		set:  func(p *state.EtcdParameters, v string) (err error) { p.BackupDir, err = absolute(v); return err },
 	},
 	{
-		name: "max_backup_snapshots", short: "How many given-up copies are kept", kind: "integer", standard: "3",
+		name: "max_backup_snapshots", short: "How many given-up copies are kept", kind: "integer", standard: strconv.Itoa(usual.Backups),
 		long: "The oldest go first. 0 saves none.",
 		set:  func(p *state.EtcdParameters, v string) (err error) { p.Backups, err = number(v, 0, 100); return err },
 	},
 	{
-		name: "oom", short: "oom-score-adj of etcd", kind: "integer", standard: "-997",
+		name: "oom", short: "oom-score-adj of etcd", kind: "integer", standard: strconv.Itoa(usual.OOM),
 		long: "How willing the kernel is to end etcd when memory is short, from -1000 (never) to 1000. It is not lowered where the host may not do so.",
 		set:  func(p *state.EtcdParameters, v string) (err error) { p.OOM, err = number(v, -1000, 1000); return err },
 	},
@@ -77,24 +78,6 @@ func Parse(given map[string]string) (state.EtcdParameters, error) {
 		}
 	}
 	return out, errors.Join(mistakes...)
-}
-
-// Decode reads parameters that were kept as JSON. One that the version which
-// kept them did not know has its default, so that it counts as no change.
-func Decode(data []byte) (state.EtcdParameters, error) {
-	var out state.EtcdParameters
-	for _, p := range parameters {
-		if p.standard == "" {
-			continue
-		}
-		if err := p.set(&out, p.standard); err != nil {
-			return state.EtcdParameters{}, fmt.Errorf("default of %s: %w", p.name, err)
-		}
-	}
-	if err := json.Unmarshal(data, &out); err != nil {
-		return state.EtcdParameters{}, fmt.Errorf("parameters of etcd: %w", err)
-	}
-	return out, nil
 }
 
 // Names lists the parameters.

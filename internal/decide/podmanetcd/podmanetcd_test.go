@@ -97,11 +97,11 @@ func TestAParameterThatAnEarlierVersionDidNotKnowHasItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Decode([]byte(`{"nodes":{"cp-1":"10.0.0.1","cp-2":"10.0.0.2"},"backups":3,"later":true}`))
+	got, err := state.DecodeEtcdParameters([]byte(`{"nodes":{"cp-1":"10.0.0.1","cp-2":"10.0.0.2"},"backups":3,"later":true}`))
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	if p, err := Decode([]byte(`{"nodes":{"cp`)); err == nil {
+	if p, err := state.DecodeEtcdParameters([]byte(`{"nodes":{"cp`)); err == nil {
 		t.Errorf("a torn file was read as %+v", p)
 	}
 }
