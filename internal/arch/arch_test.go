@@ -47,6 +47,7 @@ var layers = map[string]layer{
 	"internal/ignition":     pure,
 	"internal/jointoken":    pure,
 	"internal/host":         effect,
+	"internal/records":      effect,
 	"internal/keys":         effect,
 	"internal/kube":         effect,
 	"internal/redfish":      effect,

@@ -1,58 +1,82 @@
 package arch
 
 import (
-	"maps"
-	"path"
-	"regexp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-const (
-	recordsPage = "docs/adr/README.md"
-	headRecords = "| # | title | question | decision |"
-)
+// namesRecords are the packages beside records that name a file of the two-node
+// protocol, each with its reason. None of them opens one.
+var namesRecords = map[string]string{
+	"internal/fence":                 "keeps what it learned, and its locks, beside the devices",
+	"internal/explain":               "the data of etcd lie beside its record",
+	"internal/bundle":                "collects them by commands, here or on another host",
+	"internal/agent/etcd":            "watches the proofs",
+	"internal/agent/controlplane":    "watches the proofs",
+	"internal/agent/pacemakerstatus": "watches the proofs",
+	"internal/agent/incident":        "watches them, and says where a fact is from",
+	"internal/agent/twonode":         "tells a person",
+	"internal/cli":                   "tells a person",
+	"internal/decide/explain":        "tells a person",
+	"internal/decide/confirm":        "tells a person",
+}
 
-var (
-	recordFile  = regexp.MustCompile(`^docs/adr/(\d{4})-[a-z0-9-]+\.md$`)
-	recordTitle = regexp.MustCompile(`^# (\d{4}): (.+)\n`)
-	recordRow   = regexp.MustCompile(`^\| \[(\d{4})\]\((\S+)\) \| (.+) \| (.+\?) \| (.+\.) \|$`)
-)
+// recordFiles returns the constants of state/files.go, by name.
+func recordFiles(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../state/files.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, is := n.(*ast.ValueSpec); is {
+			paths[v.Names[0].Name] = v.Values[0].(*ast.BasicLit).Value
+		}
+		return true
+	})
+	return paths
+}
 
-// TestDecisionRecordsAreAllInTheIndex: each page has one row, in the order of the
-// numbers, with the page's own title, a question and the decision.
-func TestDecisionRecordsAreAllInTheIndex(t *testing.T) {
-	texts := repository(t)
-	var rows []string
-	titles := map[string]string{}
-	for _, line := range tables(strings.Split(texts[recordsPage], "\n"), headRecords) {
-		m := recordRow.FindStringSubmatch(line)
-		if m == nil {
-			t.Errorf("not a row of number, title, question and decision: %s", line)
-			continue
-		}
-		file := "docs/adr/" + m[2]
-		rows, titles[file] = append(rows, file), m[3]
-		if !strings.HasPrefix(m[2], m[1]+"-") {
-			t.Errorf("%s leads to %s", m[1], m[2])
+func TestOnePackageReadsAndWritesTheFilesOfTheTwoNodeProtocol(t *testing.T) {
+	paths := recordFiles(t)
+	if len(paths) < 8 {
+		t.Fatalf("state/files.go names %d files", len(paths))
+	}
+	found := map[string]bool{}
+	for _, p := range listPackages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module)
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for constant, text := range paths {
+				if rel != "internal/state" && says(file, text) {
+					t.Errorf("%s/%s spells %s out: take state.%s", rel, name, text, constant)
+				}
+			}
+			for call := range calls(file) {
+				constant, _ := strings.CutPrefix(call, "state.")
+				form := slices.Contains([]string{"state.EncodeEtcdRecord", "state.DecodeEtcdRecord"}, call)
+				if _, is := paths[constant]; rel == "internal/records" || (!is && !form) {
+					continue
+				}
+				found[rel] = true
+				if form || namesRecords[rel] == "" {
+					t.Errorf("%s/%s names %s: go through internal/records", rel, name, call)
+				}
+			}
 		}
 	}
-	var pages []string
-	for _, file := range slices.Sorted(maps.Keys(texts)) {
-		if recordFile.MatchString(file) {
-			pages = append(pages, file)
-		}
-	}
-	if !slices.Equal(rows, pages) {
-		t.Errorf("%s has\n%s\nand the folder\n%s", recordsPage, strings.Join(rows, "\n"), strings.Join(pages, "\n"))
-	}
-	for _, file := range pages {
-		m := recordTitle.FindStringSubmatch(texts[file])
-		if m == nil || !strings.HasPrefix(path.Base(file), m[1]+"-") {
-			t.Errorf("%s does not begin with its number and a title", file)
-		} else if titles[file] != m[2] {
-			t.Errorf("%s is called %q, and in the index %q", file, m[2], titles[file])
+	for rel := range namesRecords {
+		if !found[rel] {
+			t.Errorf("%s names no file of the protocol any more: take it out of the table", rel)
 		}
 	}
 }

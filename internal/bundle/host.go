@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -99,10 +100,10 @@ func files() []fileSet {
 	return []fileSet{
 		{"pacemaker/corosync.conf", "Corosync's configuration", "/etc/corosync/corosync.conf", ""},
 		{"etcd/record.json", "the record of etcd", state.EtcdRecordPath, ""},
-		{"etcd/parameters.txt", "parameters of etcd", "/var/lib/holdfast/etcd", `.+[.]json`},
-		{"etcd/run.txt", "what etcd's agent remembers of this boot", "/run/holdfast/etcd", `.+[.]json`},
+		{"etcd/parameters.txt", "parameters of etcd", filepath.Dir(state.EtcdParametersPath), `.+[.]json`},
+		{"etcd/run.txt", "what etcd's agent remembers of this boot", filepath.Dir(state.EtcdWishPath), `.+[.]json`},
 		{"fencing/history.jsonl", "fences by this host", state.FencingHistoryPath, ""},
-		{"fencing/confirmations.jsonl", "what persons confirmed on this host", "/var/lib/holdfast/fencing/confirmations.jsonl", ""},
+		{"fencing/confirmations.jsonl", "what persons confirmed on this host", state.ConfirmationsPath, ""},
 		{"fencing/fenced.txt", "proofs of fences of this boot", state.FencedDir, `.+[.]json`},
 		{"incidents.txt", "reports of incidents", "/var/lib/holdfast/incidents", `.+[.]json`},
 		{"network/network.json", "how the network of the host is doing", "/run/holdfast/network.json", ""},

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/records"
 )
 
 // explainExits is said in the help of each explanation.
@@ -115,7 +116,7 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	if err != nil {
 		return err
 	}
-	past, err := thisHistory()
+	past, err := readHistory(records.Files{})
 	if err != nil {
 		return err
 	}

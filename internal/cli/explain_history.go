@@ -1,24 +1,19 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	words "github.com/holdfast/holdfast/internal/decide/explain"
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -28,8 +23,8 @@ const lastShown = 5
 
 // history is what this host did to its peer, and what persons confirmed.
 type history struct {
-	Fences        []fence.Record `json:"fences"`
-	Confirmations []auditLine    `json:"confirmations"`
+	Fences        []state.FenceEntry        `json:"fences"`
+	Confirmations []state.ConfirmationEntry `json:"confirmations"`
 }
 
 // around is what Pacemaker does, on a host of two.
@@ -76,43 +71,19 @@ func (a *around) print(out io.Writer) error {
 
 // readHistory reads the records that a host keeps; hosts that never fenced have
 // none.
-func readHistory(fences, confirmations string) (history, error) {
+func readHistory(files records.Files) (history, error) {
 	var h history
-	all, err := fence.History(fences)
+	all, err := files.Fences()
 	if err != nil {
 		return h, err
 	}
 	h.Fences = all[max(0, len(all)-lastShown):]
-	words, err := readAudit(confirmations)
+	words, err := files.Confirmations()
 	if err != nil {
 		return h, err
 	}
 	h.Confirmations = words[max(0, len(words)-lastShown):]
 	return h, nil
-}
-
-// readAudit returns the record of confirmations, oldest first. A line that a
-// power cut left unfinished is passed over.
-func readAudit(path string) ([]auditLine, error) {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("record of confirmations: %w", err)
-	}
-	var out []auditLine
-	for line := range bytes.Lines(b) {
-		var l auditLine
-		if json.Unmarshal(line, &l) == nil {
-			out = append(out, l)
-		}
-	}
-	return out, nil
-}
-
-func thisHistory() (history, error) {
-	return readHistory(state.FencingHistoryPath, confirmationsPath)
 }
 
 // print shows the last fences and confirmations, the newest last.

@@ -9,20 +9,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/records"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {
-	dir := t.TempDir()
-	fences, audit := filepath.Join(dir, "history.jsonl"), filepath.Join(dir, "confirmations.jsonl")
+	files := records.Files{Root: t.TempDir()}
 	lines := strings.Repeat(`{"time":"2026-11-20T08:00:00Z","target":"cp-2","by":"cp-1","action":"reboot","off":true,"phases":{"identify":1,"total":450000000}}`+"\n", lastShown+1) +
 		`{"time":"2026-11-20T09:00:00Z","target":"cp-2","by":"cp-1","action":"reboot","off":false,"detail":"no answer\nsecond line","phases":{"identify":1,"total":40000000000}}` + "\n{\"ti"
-	if err := os.WriteFile(fences, []byte(lines), 0o600); err != nil {
+	if err := host.WriteFileAtomic(files.Path(state.FencingHistoryPath), []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := appendAudit(audit, auditLine{Time: time.Date(2026, 11, 20, 9, 1, 0, 0, time.UTC), Peer: "cp-2", Who: "ops", Why: "burnt", Force: true, Power: "unknown: mute"}); err != nil {
+	if err := files.AppendConfirmation(state.ConfirmationEntry{Time: time.Date(2026, 11, 20, 9, 1, 0, 0, time.UTC), Peer: "cp-2", Who: "ops", Why: "burnt", Force: true, Power: "unknown: mute"}); err != nil {
 		t.Fatal(err)
 	}
-	h, err := readHistory(fences, audit)
+	h, err := readHistory(files)
 	if err != nil || len(h.Fences) != lastShown || len(h.Confirmations) != 1 {
 		t.Fatalf("%+v, %v", h, err)
 	}
@@ -60,7 +63,7 @@ func TestWhatPacemakerDoesIsShownBeside(t *testing.T) {
 }
 
 func TestAHostWithoutAHistorySaysNothing(t *testing.T) {
-	h, err := readHistory(filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b"))
+	h, err := readHistory(records.Files{Root: t.TempDir()})
 	var out bytes.Buffer
 	if err != nil || h.print(&out) != nil || out.Len() != 0 {
 		t.Errorf("%q, %v", out.String(), err)

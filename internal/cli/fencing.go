@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -125,7 +126,7 @@ func (r *reach) each() ([]rehearsal.Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("name of this host: %w", err)
 	}
-	targets, err := fence.Targets(state.FencingDir)
+	targets, err := records.Files{}.Targets()
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func verifyHere(ctx context.Context) (verifiedBMCs, error) {
 	if err != nil {
 		return v, fmt.Errorf("name of this host: %w", err)
 	}
-	targets, err := fence.Targets(state.FencingDir)
+	targets, err := records.Files{}.Targets()
 	if err != nil {
 		return v, err
 	}
@@ -187,7 +188,7 @@ func verifyHere(ctx context.Context) (verifiedBMCs, error) {
 }
 
 func testHere(ctx context.Context, self, target string) fence.Report {
-	dev, err := fence.ReadDevice(state.FencingDir, target)
+	dev, err := fence.ReadDevice(records.Files{}, target)
 	if err != nil {
 		return fence.Report{Target: target, Identity: fence.IdentityUnknown, Problems: []string{err.Error()}}
 	}

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -119,7 +119,7 @@ func TestPacemakerIsNotToldOfARotationThatChangedNothing(t *testing.T) {
 // account of the Secret could replace the only one that works.
 func TestARotationThatCannotRememberChangesNothing(t *testing.T) {
 	r, _ := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-"})
-	if err := os.WriteFile(r.store.Pending, nil, 0o600); err != nil { // where its folder should be
+	if err := host.WriteFileAtomic(r.store.Files.Path(state.FencingPendingDir), nil, 0o600); err != nil { // where its folder should be
 		t.Fatal(err)
 	}
 	if err := r.run(t.Context(), "cp-1"); err == nil {
@@ -139,7 +139,7 @@ func TestAPushWithTheAPIStillDownFailsAndForgetsNothing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	out.Reset()
-	if err := os.Remove(filepath.Join(r.store.Pending, "cp-1")); err != nil {
+	if err := os.Remove(r.store.Files.Path(state.FencingPendingDir + "/cp-1")); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.pushAll(t.Context()); err != nil || out.String() != "Secrets written: -\n" {

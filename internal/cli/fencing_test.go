@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -140,7 +141,7 @@ func rotationOf(t *testing.T, in string, f rotateFlags) (*rotation, *bytes.Buffe
 	r := &rotation{
 		rotateFlags: f, streams: Streams{In: strings.NewReader(in), Out: &out, Err: &out},
 		store: fence.Store{
-			Dir: filepath.Join(dir, "devices"), Pending: filepath.Join(dir, "pending"),
+			Files: records.Files{Root: dir},
 			Test: func(_ context.Context, dev state.FencingDevice) fence.Report {
 				rep := fence.Report{Target: dev.Target, Identity: fence.IdentityMatches}
 				if dev.Password != "new words" {
@@ -162,14 +163,7 @@ func deviceBefore() state.FencingDevice {
 
 func putDevice(t *testing.T, s fence.Store, dev state.FencingDevice) {
 	t.Helper()
-	data, err := json.Marshal(dev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.Dir, dev.Target+".json"), data, 0o600); err != nil {
+	if _, err := s.Files.WriteDevice(dev); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -179,7 +173,7 @@ func TestANewPasswordThatTheBMCTakesIsWrittenAlsoWithoutAPI(t *testing.T) {
 	if err := r.run(t.Context(), "cp-1"); err != nil {
 		t.Fatal(err)
 	}
-	dev, err := fence.ReadDevice(r.store.Dir, "cp-1")
+	dev, err := fence.ReadDevice(r.store.Files, "cp-1")
 	if err != nil || dev.Password != "new words" || dev.Username != "fencer" || dev.UUID != uuid1 {
 		t.Errorf("%+v, %v", dev, err)
 	}
@@ -194,7 +188,7 @@ func TestANewPasswordThatTheBMCRefusesChangesNothing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") || strings.Contains(err.Error(), "words") {
 		t.Errorf("got %v", err)
 	}
-	if dev, err := fence.ReadDevice(r.store.Dir, "cp-1"); err != nil || dev.Password != "old words" || r.store.IsPending("cp-1") {
+	if dev, err := fence.ReadDevice(r.store.Files, "cp-1"); err != nil || dev.Password != "old words" || r.store.IsPending("cp-1") {
 		t.Errorf("%+v, %v", dev, err)
 	}
 }
@@ -238,7 +232,7 @@ func TestAPersonsWordAboutTheBMCIsWrittenAndTakenAway(t *testing.T) {
 	if err := r.run(t.Context(), "cp-1"); err != nil {
 		t.Fatal(err)
 	}
-	dev, err := fence.ReadDevice(r.store.Dir, "cp-1")
+	dev, err := fence.ReadDevice(r.store.Files, "cp-1")
 	if err != nil || dev.SystemID != uuid2 || dev.UUID != uuid1 || !dev.LegacyTLS {
 		t.Errorf("%+v, %v", dev, err)
 	}
@@ -246,7 +240,7 @@ func TestAPersonsWordAboutTheBMCIsWrittenAndTakenAway(t *testing.T) {
 	if err := r.run(t.Context(), "cp-1"); err != nil {
 		t.Fatal(err)
 	}
-	if dev, err := fence.ReadDevice(r.store.Dir, "cp-1"); err != nil || dev.SystemID != "" || dev.LegacyTLS {
+	if dev, err := fence.ReadDevice(r.store.Files, "cp-1"); err != nil || dev.SystemID != "" || dev.LegacyTLS {
 		t.Errorf("%+v, %v", dev, err)
 	}
 	code, _, errs := runLabCLI(t, "fencing", "rotate", "cp-1", "--tls", "1.0", "--uuid", uuid1, "--serial", "x")
@@ -257,7 +251,7 @@ func TestAPersonsWordAboutTheBMCIsWrittenAndTakenAway(t *testing.T) {
 
 func TestADelayThatIsTooShortForTheBMCsIsTold(t *testing.T) {
 	crash := func(target string, off time.Duration) rehearsal.Times {
-		return rehearsal.Times{Target: target, Fence: &fence.Record{Requests: 1, Phases: fence.Phases{PowerOff: off}}}
+		return rehearsal.Times{Target: target, Fence: &state.FenceEntry{Requests: 1, Phases: state.FencePhases{PowerOff: off}}}
 	}
 	slow, quick := goodReport("cp-1", uuid1), goodReport("cp-2", uuid2)
 	slow.Delay = 20 * time.Second

@@ -250,7 +250,7 @@ func (c *confirmation) write(out *outcome) error {
 	}
 	word := state.Confirmation{Who: c.by, Why: c.reason, Boot: boot, At: at, Force: out.Decision.Force}
 	snap, bmc := out.Situation.Report.Snapshot, out.Situation.BMC
-	line := auditLine{
+	line := state.ConfirmationEntry{
 		Time: c.host.now().UTC(), Host: snap.Host, Peer: snap.Peer, Who: word.Who, Why: word.Why, Force: word.Force,
 		Phrase: out.Decision.Phrase, Power: bmc.Power.Value, Rule: out.Situation.Report.Verdict.Rule,
 		Record: snap.Record.Value.State, Boot: boot, At: at,

@@ -3,12 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -32,31 +29,12 @@ type quorumHost struct {
 	boot  func() (id string, uptime time.Duration, err error)
 	// confirm hands the word to the agent, audit records it for good.
 	confirm func(state.Confirmation) error
-	audit   func(auditLine) error
+	audit   func(state.ConfirmationEntry) error
 	// tellPacemaker has Pacemaker count a host as safely down.
 	tellPacemaker func(ctx context.Context, peer string) error
 	now           func() time.Time
 	sleep         func(context.Context, time.Duration) error
 }
-
-// auditLine is one line of the record of confirmations.
-type auditLine struct {
-	Time   time.Time       `json:"time"`
-	Host   string          `json:"host"`
-	Peer   string          `json:"peer"`
-	Who    string          `json:"who"`
-	Why    string          `json:"why"`
-	Force  bool            `json:"force"`
-	Phrase string          `json:"phrase,omitempty"`
-	Power  string          `json:"power"` // what the peer's BMC said, or why it said nothing
-	Rule   string          `json:"rule"`  // under which this host waited
-	Record state.EtcdState `json:"record"`
-	Boot   string          `json:"boot"`
-	At     time.Duration   `json:"at"`
-}
-
-// confirmationsPath is the record of confirmations, beside that of fences.
-var confirmationsPath = filepath.Join(filepath.Dir(state.FencingHistoryPath), "confirmations.jsonl")
 
 // bmcTime bounds one reading of a BMC.
 const bmcTime = fencing.LongestAnswer + 5*time.Second
@@ -70,9 +48,7 @@ func thisHost() quorumHost {
 			return fence.Power(ctx, peer)
 		},
 		off: switchOff, boot: observe.Boot,
-		confirm:       func(c state.Confirmation) error { return writeConfirmation(state.EtcdConfirmationPath, c) },
-		audit:         func(l auditLine) error { return appendAudit(confirmationsPath, l) },
-		tellPacemaker: tellPacemaker, now: time.Now, sleep: host.Sleep,
+		confirm: records.Files{}.WriteConfirmation, audit: records.Files{}.AppendConfirmation, tellPacemaker: tellPacemaker, now: time.Now, sleep: host.Sleep,
 	}
 }
 
@@ -110,35 +86,4 @@ func tellPacemaker(ctx context.Context, peer string) error {
 	defer cancel()
 	_, err := host.Run(ctx, host.Command("stonith_admin", "--confirm", peer))
 	return err
-}
-
-func writeConfirmation(path string, c state.Confirmation) error {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("write confirmation: %w", err)
-	}
-	if err := host.WriteFileAtomic(path, append(b, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write confirmation: %w", err)
-	}
-	return nil
-}
-
-// appendAudit adds a line and makes it durable, before the word has any effect.
-func appendAudit(path string, l auditLine) error {
-	b, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("record of confirmations: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("record of confirmations: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("record of confirmations: %w", err)
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close(), host.SyncDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("record of confirmations: %w", err)
-	}
-	return nil
 }

@@ -97,7 +97,7 @@ func stepWords(s confirm.Situation, d confirm.Decision, f confirmFlags) []string
 	if d.PowerOff {
 		add("%s is switched off through its BMC; it goes on only when that reads exactly %s", peer, state.PowerOff)
 	}
-	add("the word of %s is recorded in %s", orWho(f.by), confirmationsPath)
+	add("the word of %s is recorded in %s", orWho(f.by), state.ConfirmationsPath)
 	if d.Force {
 		add("this copy is forced to lead, which its record will say: %s", d.Then)
 	} else {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +32,7 @@ type lonely struct {
 	offs     int
 	told     int
 	words    []state.Confirmation
-	audits   []auditLine
+	audits   []state.ConfirmationEntry
 	auditErr error
 	// onConfirm is what changes once the word was given.
 	onConfirm func()
@@ -155,7 +153,7 @@ func (s *lonely) host() quorumHost {
 		off:     s.off,
 		boot:    func() (string, time.Duration, error) { return s.snap.Boot, s.snap.Uptime + time.Second, nil },
 		confirm: s.confirm,
-		audit: func(l auditLine) error {
+		audit: func(l state.ConfirmationEntry) error {
 			if s.auditErr == nil {
 				s.audits = append(s.audits, l)
 			}
@@ -355,28 +353,5 @@ func TestTheCommandLineIsCheckedAtOnce(t *testing.T) {
 	f = confirmFlags{reason: "x"}
 	if err := f.check(); err != nil || f.by != "ann" {
 		t.Errorf("by %q, %v", f.by, err)
-	}
-}
-
-func TestConfirmationsAreKeptForTheirOwnerOnly(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "fencing", "confirmations.jsonl")
-	for range 2 {
-		if err := appendAudit(path, auditLine{Who: "ops"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := os.ReadFile(path)
-	if err != nil || strings.Count(string(b), "\n") != 2 {
-		t.Errorf("%q, %v", b, err)
-	}
-	word := filepath.Join(dir, "confirmation.json")
-	if err := writeConfirmation(word, state.Confirmation{Who: "ops"}); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []string{path, word} {
-		if info, err := os.Stat(p); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", p, info.Mode(), err)
-		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/uplink"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/nic"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -179,16 +180,16 @@ func switchesOf(text []byte) map[string][]string {
 
 // bmcs are the devices that this host holds. Their accounts stay where they are.
 func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide.BMC, error) {
-	dir := l.path(state.FencingDir)
-	targets, err := fence.Targets(dir)
+	files := records.Files{Root: l.path("")}
+	targets, err := files.Targets()
 	if err != nil {
 		return nil, err
 	}
-	history, err := fence.History(l.path(state.FencingHistoryPath))
+	history, err := files.Fences()
 	if err != nil {
 		return nil, err
 	}
-	totals, err := fence.TotalsOf(l.path(state.FencingHistoryPath))
+	totals, err := files.FenceTotals()
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 		if target == l.h.Name {
 			continue // only its peer would use it
 		}
-		dev, err := fence.ReadDevice(dir, target)
+		dev, err := fence.ReadDevice(files, target)
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +216,7 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 
 // tried is what fences of a target have shown: only one that had to cut the
 // power shows anything.
-func (l *look) tried(b *decide.BMC, history []fence.Record) {
+func (l *look) tried(b *decide.BMC, history []state.FenceEntry) {
 	const lately = 10
 	counted := 0
 	for _, r := range slices.Backward(history) {

@@ -8,19 +8,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Host is where things lie on a host.
 type Host struct {
-	Socket, Record, Data, Confirmation, Fenced, Fencing string
+	Files        records.Files
+	Socket, Data string
 	// Boot names this boot and tells how long it has lasted.
 	Boot func() (id string, uptime time.Duration, err error)
 	// Held reports whether an etcd has the data of a folder open; Inspect
@@ -34,8 +35,7 @@ type Host struct {
 // This is the host that the process runs on.
 func This() Host {
 	return Host{
-		Socket: state.EtcdSocketPath, Record: state.EtcdRecordPath, Data: filepath.Dir(state.EtcdRecordPath),
-		Confirmation: state.EtcdConfirmationPath, Fenced: state.FencedDir, Fencing: state.FencingDir,
+		Socket: state.EtcdSocketPath, Data: filepath.Dir(state.EtcdRecordPath),
 		Boot: observe.Boot, Held: etcd.Locked, Inspect: etcd.Inspect, Name: os.Hostname, Now: time.Now,
 	}
 }
@@ -78,14 +78,15 @@ func (h Host) files(ctx context.Context) (explain.Input, error) {
 	if s.Peer, err = h.peer(name); err != nil {
 		return in, err
 	}
-	hasRecord, err := h.record(&s)
+	record, err := h.Files.Record()
 	if errors.Is(err, fs.ErrPermission) {
 		return in, fmt.Errorf("only root may: run it with sudo: %w", err)
 	}
 	if err != nil {
 		in.Limits = append(in.Limits, err.Error())
 	}
-	if s.Peer == "" && !hasRecord && err == nil {
+	s.Record = state.Fact[state.EtcdRecord]{Known: err == nil, Value: record}
+	if s.Peer == "" && !h.Files.HasRecord() {
 		in.Unmanaged, in.Report.Snapshot = true, s
 		return in, nil
 	}
@@ -95,24 +96,6 @@ func (h Host) files(ctx context.Context) (explain.Input, error) {
 	in.Report = state.EtcdReport{Wish: state.EtcdNotAsked, Snapshot: s, Verdict: etcdmember.Decide(s), At: s.Now}
 	in.BMC = h.bmc(s.Peer)
 	return in, nil
-}
-
-// record reads the durable record.
-func (h Host) record(s *state.EtcdSnapshot) (exists bool, err error) {
-	b, err := os.ReadFile(h.Record)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		s.Record = state.Known(state.EtcdRecord{State: state.EtcdNone})
-		return false, nil
-	case err != nil:
-		return true, fmt.Errorf("read record of etcd: %w", err)
-	}
-	r, err := state.DecodeEtcdRecord(b)
-	if err != nil {
-		return true, fmt.Errorf("%s: %w", h.Record, err)
-	}
-	s.Record = state.Known(r)
-	return true, nil
 }
 
 // inspectTime bounds the examination of a copy.
@@ -140,63 +123,40 @@ func (h Host) copy(ctx context.Context, in *explain.Input, s *state.EtcdSnapshot
 }
 
 func (h Host) proofs(in *explain.Input, s *state.EtcdSnapshot) {
-	if c, ok, err := readJSON[state.Confirmation](h.Confirmation); err != nil {
+	var err error
+	if s.Proofs.Human, err = h.Files.Confirmation(); err != nil {
 		in.Limits = append(in.Limits, err.Error())
-	} else if ok {
-		s.Proofs.Human = state.Known(c)
 	}
 	if s.Peer == "" {
 		return
 	}
-	if f, ok, err := readJSON[state.EtcdFenced](filepath.Join(h.Fenced, s.Peer+".json")); err != nil {
+	if s.Proofs.Fenced, err = h.Files.Fenced(s.Peer); err != nil {
 		in.Limits = append(in.Limits, err.Error())
-	} else if ok {
-		s.Proofs.Fenced = state.Known(f)
 	}
 }
 
 // peer is the one other host that this one could fence, empty without one.
 func (h Host) peer(own string) (string, error) {
-	entries, err := os.ReadDir(h.Fencing)
+	targets, err := h.Files.Targets()
 	if errors.Is(err, fs.ErrPermission) {
-		return "", fmt.Errorf("read %s: only root may: run it with sudo: %w", h.Fencing, fs.ErrPermission)
+		return "", fmt.Errorf("only root may: run it with sudo: %w", err)
 	}
-	if err != nil {
-		return "", nil //nolint:nilerr // without fencing the host is not one of two
-	}
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && name != own && !strings.HasPrefix(name, ".") {
-			return name, nil
+	for _, t := range targets { // without fencing the host is not one of two
+		if t != own {
+			return t, nil
 		}
 	}
 	return "", nil
 }
 
 // bmc is the address of a host's BMC as a person would open it, empty where it
-// is not known here. The account beside it stays in the file.
+// is not known here.
 func (h Host) bmc(peer string) string {
-	dev, ok, err := readJSON[struct {
-		Address string `json:"address"`
-	}](filepath.Join(h.Fencing, filepath.Base(peer)+".json"))
-	if err != nil || !ok {
+	dev, err := h.Files.Device(peer)
+	if err != nil {
 		return ""
 	}
 	return dev.Address
-}
-
-// readJSON reads a file, which need not exist.
-func readJSON[T any](path string) (v T, ok bool, err error) {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return v, false, nil
-	}
-	if err != nil {
-		return v, false, err
-	}
-	if err := json.Unmarshal(b, &v); err != nil {
-		return v, false, fmt.Errorf("%s is not understood: %w", path, err)
-	}
-	return v, true, nil
 }
 
 // Snapshot decides on a file of test/corpus/etcd's form, or on a bare snapshot

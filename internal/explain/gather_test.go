@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -23,10 +24,8 @@ import (
 func newHost(t *testing.T) Host {
 	t.Helper()
 	dir := t.TempDir()
-	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
 	h := Host{
-		Socket: at("agent.sock"), Record: at("etcd", "record.json"), Data: at("etcd"), Confirmation: at("confirmation.json"),
-		Fenced: at("fenced"), Fencing: at("fencing"),
+		Files: records.Files{Root: dir}, Socket: filepath.Join(dir, "agent.sock"), Data: filepath.Join(dir, "etcd"),
 		Boot: func() (string, time.Duration, error) { return "b", time.Hour, nil },
 		Held: func(string) (bool, error) { return false, nil },
 		Inspect: func(context.Context, string) (state.EtcdData, error) {
@@ -35,14 +34,16 @@ func newHost(t *testing.T) Host {
 		Name: func() (string, error) { return "cp-1", nil },
 		Now:  func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) },
 	}
-	record, err := state.EncodeEtcdRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 3, Cluster: 0xc, Member: 0xa})
-	if err != nil {
-		t.Fatal(err)
+	for _, err := range []error{
+		h.Files.WriteRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 3, Cluster: 0xc, Member: 0xa}),
+		h.Files.WriteConfirmation(state.Confirmation{Who: "ops", Why: "burnt", Boot: "b", At: 5}),
+		h.Files.WriteFenced(state.EtcdFenced{Target: "cp-2", State: "Off", Boot: "b", At: 7}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	put(t, h.Record, string(record))
-	put(t, h.Confirmation, `{"who":"ops","why":"burnt","boot":"b","at":5}`)
-	put(t, filepath.Join(h.Fenced, "cp-2.json"), `{"target":"cp-2","state":"Off","boot":"b","at":7}`)
-	put(t, filepath.Join(h.Fencing, "cp-2.json"), `{"target":"cp-2","address":"https://10.97.0.12","username":"admin","password":"hunter2"}`)
+	put(t, h.Files.Path(state.FencingDir+"/cp-2.json"), `{"target":"cp-2","address":"https://10.97.0.12","username":"admin","password":"hunter2"}`)
 	return h
 }
 
@@ -172,7 +173,7 @@ func TestOnlyRootIsAnswered(t *testing.T) {
 
 func TestAHostOfAnotherKindIsNotExplained(t *testing.T) {
 	h := newHost(t)
-	for _, path := range []string{h.Fencing, h.Data} {
+	for _, path := range []string{h.Files.Path(state.FencingDir), filepath.Dir(h.Files.Path(state.EtcdRecordPath))} {
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +189,7 @@ func TestAHostOfAnotherKindIsNotExplained(t *testing.T) {
 
 func TestATornRecordIsUnknownAndSaidSo(t *testing.T) {
 	h := newHost(t)
-	put(t, h.Record, `{"version":1,"sha`)
+	put(t, h.Files.Path(state.EtcdRecordPath), `{"version":1,"sha`)
 	in := gathered(t, h)
 	if in.Report.Snapshot.Record.Known || in.Report.Verdict.Rule != "unknown.record" ||
 		!slices.ContainsFunc(in.Limits, func(l string) bool { return strings.Contains(l, "torn") }) {

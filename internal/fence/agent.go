@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -29,12 +30,8 @@ const (
 
 // Agent is the fence agent with everything that it touches.
 type Agent struct {
-	// Devices holds the files of the devices, Pending the markers of what the
-	// cluster does not know of them.
-	Devices, Pending string
-	// Evidence is where the proof of a fence is left, History where each fence
-	// is recorded.
-	Evidence, History string
+	// Files are the host's: the devices, the proofs and the history of fences.
+	Files records.Files
 	// Driver is the command that asks for the power to be cut, and DriverEnv is
 	// added to its environment.
 	Driver, DriverEnv []string
@@ -76,7 +73,6 @@ const driverPath = "/usr/sbin/fence_redfish"
 // New returns the agent of this host.
 func New(streams command.Streams) *Agent {
 	return &Agent{
-		Devices: state.FencingDir, Pending: PendingDir, Evidence: state.FencedDir, History: state.FencingHistoryPath,
 		Driver: []string{driverPath}, Boot: observe.Boot, Now: time.Now,
 		own:     OwnIdentity,
 		publish: func(ctx context.Context, value string) error { return pacemaker.Publish(ctx, identityAttribute, value) },
@@ -119,7 +115,7 @@ func (a *Agent) act(ctx context.Context, o options) (int, error) {
 	case "list":
 		return a.list()
 	}
-	dev, err := readDevice(a.Devices, o.target)
+	dev, err := readDevice(a.Files, o.target)
 	if err == nil {
 		err = checkDevice(dev, a.address)
 	}
@@ -147,7 +143,7 @@ func codeOf(err error) int {
 }
 
 func (a *Agent) list() (int, error) {
-	targets, err := Targets(a.Devices)
+	targets, err := a.Files.Targets()
 	for _, t := range targets {
 		if _, err := fmt.Fprintf(a.Out, "%s,\n", t); err != nil {
 			return exitFailed, err
@@ -186,7 +182,7 @@ func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
 	if err := a.learn(ctx, dev.Target); err != nil {
 		a.warn("%v", err)
 	}
-	store := Store{Dir: a.Devices, Pending: a.Pending, Sight: a.sight, Test: func(ctx context.Context, dev state.FencingDevice) Report {
+	store := Store{Files: a.Files, Sight: a.sight, Test: func(ctx context.Context, dev state.FencingDevice) Report {
 		return a.test(ctx, dev, 0)
 	}}
 	tried, report := store.test(ctx, dev)
@@ -228,7 +224,7 @@ func (a *Agent) openAgain(ctx context.Context, dev state.FencingDevice, before *
 	if err != nil {
 		return nil, err
 	}
-	e.Hint, e.Login = hint(a.Devices, dev)
+	e.Hint, e.Login = hint(a.Files, dev)
 	e.RootCAs, e.Login = a.RootCAs, before.login(e.Login)
 	c, err := redfish.Open(ctx, e)
 	if err != nil || dev.UUID != "" || dev.Serial != "" || dev.SystemID != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -65,7 +66,7 @@ func newBench(t testing.TB, password string) *bench {
 	addr := bmctest.Serve(t, s, "127.0.0.1:0")
 	dir := t.TempDir()
 	b.Agent = &Agent{
-		Devices: filepath.Join(dir, "devices"), Pending: filepath.Join(dir, "pending"), Evidence: filepath.Join(dir, "fenced"), History: filepath.Join(dir, "history.jsonl"),
+		Files:  records.Files{Root: dir},
 		Driver: []string{python, fenceAgent}, Now: time.Now, Out: &b.out, Err: &b.err, address: anyAddress, onBudget: time.Second, retryAfter: time.Minute,
 		Boot: func() (string, time.Duration, error) { return "boot-1", 42 * time.Second, nil },
 	}
@@ -129,7 +130,7 @@ func anyAddress(s string) (config.BMCAddress, error) {
 
 func (b *bench) write(t testing.TB) {
 	t.Helper()
-	if _, err := writeDevice(b.Devices, b.dev); err != nil {
+	if _, err := b.Files.WriteDevice(b.dev); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -147,7 +148,7 @@ func (b *bench) call(t *testing.T, lines ...string) int {
 		t.Fatal(err)
 	}
 	code := b.run(ctx, o)
-	history, err := os.ReadFile(b.History)
+	history, err := os.ReadFile(b.Files.Path(state.FencingHistoryPath))
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func (b *bench) call(t *testing.T, lines ...string) int {
 
 func (b *bench) evidence(t *testing.T) *state.EtcdFenced {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(b.Evidence, "cp-1.json"))
+	data, err := os.ReadFile(b.Files.Path(state.FencedDir + "/cp-1.json"))
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -175,9 +176,9 @@ func (b *bench) evidence(t *testing.T) *state.EtcdFenced {
 	return &e
 }
 
-func (b *bench) records(t *testing.T) []Record {
+func (b *bench) records(t *testing.T) []state.FenceEntry {
 	t.Helper()
-	records, err := History(b.History)
+	records, err := b.Files.Fences()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // BenchmarkFence measures the phases of a fence; run it with -benchtime 20x.
@@ -45,20 +46,20 @@ func BenchmarkFence(b *testing.B) {
 
 func (b *bench) report(t *testing.B) {
 	t.Helper()
-	records, err := History(b.History)
+	records, err := b.Files.Fences()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, phase := range []struct {
 		name string
-		of   func(Phases) time.Duration
+		of   func(state.FencePhases) time.Duration
 	}{
-		{"identify", func(p Phases) time.Duration { return p.Identify }},
-		{"off", func(p Phases) time.Duration { return p.PowerOff }},
-		{"evidence", func(p Phases) time.Duration { return p.Evidence }},
-		{"proven", func(p Phases) time.Duration { return p.Identify + p.Hold + p.PowerOff + p.Evidence }},
-		{"on", func(p Phases) time.Duration { return p.PowerOn }},
-		{"total", func(p Phases) time.Duration { return p.Total }},
+		{"identify", func(p state.FencePhases) time.Duration { return p.Identify }},
+		{"off", func(p state.FencePhases) time.Duration { return p.PowerOff }},
+		{"evidence", func(p state.FencePhases) time.Duration { return p.Evidence }},
+		{"proven", func(p state.FencePhases) time.Duration { return p.Identify + p.Hold + p.PowerOff + p.Evidence }},
+		{"on", func(p state.FencePhases) time.Duration { return p.PowerOn }},
+		{"total", func(p state.FencePhases) time.Duration { return p.Total }},
 	} {
 		var times []float64
 		for _, r := range records {

@@ -2,7 +2,6 @@ package fence
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -19,66 +19,6 @@ func exampleDevice() state.FencingDevice {
 	return state.FencingDevice{
 		Target: "cp-1", Address: "https://10.99.0.111/redfish/v1/Systems/1", Username: "admin", Password: "hush",
 		UUID: testUUID, Serial: testSerial, Delay: fencing.DefaultDelay,
-	}
-}
-
-func put(t *testing.T, dir string, dev any, mode os.FileMode) {
-	t.Helper()
-	data, err := json.Marshal(dev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "cp-1.json")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestADeviceThatOthersCouldReadIsRefused(t *testing.T) {
-	for mode, ok := range map[int]bool{0o600: true, 0o400: true, 0o640: false, 0o604: false, 0o644: false, 0o660: false} {
-		dir := t.TempDir()
-		put(t, dir, exampleDevice(), os.FileMode(mode))
-		if _, err := ReadDevice(dir, "cp-1"); (err == nil) != ok {
-			t.Errorf("mode %04o: %v", mode, err)
-		}
-	}
-	if os.Geteuid() == 0 {
-		dir := t.TempDir()
-		put(t, dir, exampleDevice(), 0o600)
-		if err := os.Chown(filepath.Join(dir, "cp-1.json"), 1234, 0); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ReadDevice(dir, "cp-1"); err == nil || !strings.Contains(err.Error(), "belongs to user 1234") {
-			t.Errorf("another user's file: %v", err)
-		}
-	}
-}
-
-func TestAFileThatIsNotTheDeviceIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := ReadDevice(dir, "cp-1"); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("no file: %v", err)
-	}
-	other := exampleDevice()
-	other.Target = "cp-2"
-	put(t, dir, other, 0o600)
-	if _, err := ReadDevice(dir, "cp-1"); err == nil || !strings.Contains(err.Error(), `is the device of "cp-2"`) {
-		t.Errorf("another target's: %v", err)
-	}
-	put(t, dir, "hush: not a device", 0o600)
-	if _, err := ReadDevice(dir, "cp-1"); err == nil || strings.Contains(err.Error(), "hush") {
-		t.Errorf("no device, or its words are shown: %v", err)
-	}
-	if err := os.Symlink(filepath.Join(dir, "cp-1.json"), filepath.Join(dir, "cp-3.json")); err != nil {
-		t.Fatal(err)
-	}
-	for _, target := range []string{"cp-3", "../cp-1", "", "CP-1", "a/b", ".", strings.Repeat("a", 300)} {
-		if _, err := ReadDevice(dir, target); err == nil {
-			t.Errorf("%q is read", target)
-		}
 	}
 }
 
@@ -104,7 +44,7 @@ func store(t *testing.T, takes ...string) Store {
 	t.Helper()
 	dir := t.TempDir()
 	return Store{
-		Dir: filepath.Join(dir, "devices"), Pending: filepath.Join(dir, "pending"),
+		Files: records.Files{Root: dir},
 		Test: func(_ context.Context, dev state.FencingDevice) Report {
 			r := Report{Target: dev.Target}
 			if !slices.Contains(takes, dev.Password) {
@@ -117,7 +57,7 @@ func store(t *testing.T, takes ...string) Store {
 
 func mustRead(t *testing.T, s Store) state.FencingDevice {
 	t.Helper()
-	dev, err := ReadDevice(s.Dir, "cp-1")
+	dev, err := ReadDevice(s.Files, "cp-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,32 +277,5 @@ func TestAHostWithoutSMBIOSHasItsIdentityInItsAgentsEnvironment(t *testing.T) {
 	}
 	if got := variableIn(path+".missing", DMIDirVariable); got != "" {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestALineThatAPowerCutLeftDoesNotSpoilTheHistory(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state", "history.jsonl")
-	if err := appendHistory(path, Record{Target: "one"}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(`{"target":"tw`); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := appendHistory(path, Record{Target: "three"}); err != nil {
-		t.Fatal(err)
-	}
-	got, err := History(path)
-	if err != nil || len(got) != 2 || got[0].Target != "one" || got[1].Target != "three" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }

@@ -42,7 +42,7 @@ type attempt struct {
 	requests []func() error
 	direct   []*direct
 	asked    []time.Time
-	phases   Phases
+	phases   state.FencePhases
 	// gaveWay is true once a person has confirmed that the target is off, which
 	// was asked for at askedWord.
 	gaveWay   bool
@@ -299,7 +299,7 @@ func (f *attempt) proven() {
 // on alone: a fence that cannot be proven has failed.
 func (f *attempt) prove(proof state.EtcdFenced) error {
 	begin := time.Now()
-	err := writeEvidence(f.Evidence, proof)
+	err := f.Files.WriteFenced(proof)
 	f.phases.Evidence = time.Since(begin)
 	f.phases.Total = time.Since(f.begin)
 	return err
@@ -308,12 +308,12 @@ func (f *attempt) prove(proof state.EtcdFenced) error {
 // record keeps what was done. The phases end before it.
 func (f *attempt) record(o options, failed error) error {
 	f.phases.Total = time.Since(f.begin)
-	r := Record{
+	r := state.FenceEntry{
 		Time: f.Now().UTC(), Target: f.dev.Target, By: hostname(), Action: o.action,
 		Off: failed == nil, Requests: len(f.requests), Phases: f.phases, Detail: "the BMC says Off",
 	}
 	if failed != nil {
 		r.Detail = failed.Error()
 	}
-	return appendHistory(f.History, r)
+	return f.Files.AppendFence(r)
 }

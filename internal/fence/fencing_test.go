@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 func TestTheDelayIsNotWaitedForAHostThatIsOff(t *testing.T) {
@@ -130,11 +132,11 @@ func TestAccountsThatTheDriverCannotTakeAreNotGivenToIt(t *testing.T) {
 	t.Parallel()
 	for _, password := range []string{"two\nlines", "tab\tbed", "pässwörd", "пароль", strings.Repeat("x", 256)} {
 		b := newBench(t, password)
-		scripted(t, b, "touch "+b.Evidence+"-ran; cat >/dev/null; exit 1")
+		scripted(t, b, "touch "+b.Files.Path("ran")+"; cat >/dev/null; exit 1")
 		if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.machine.On.Load() {
 			t.Errorf("%.10q: exit %d: %s", password, code, b.err.String())
 		}
-		_, err := os.Stat(b.Evidence + "-ran")
+		_, err := os.Stat(b.Files.Path("ran"))
 		if ran := err == nil; ran != (len(password) == 256) {
 			t.Errorf("%.10q: the driver ran: %v", password, ran)
 		}
@@ -228,12 +230,18 @@ func TestAnEndedCallLeavesNoEvidence(t *testing.T) {
 	}
 }
 
+// obstruct puts a file where a folder belongs.
+func (b *bench) obstruct(t *testing.T, folder string) {
+	t.Helper()
+	if err := host.WriteFileAtomic(b.Files.Path(folder), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAFenceWhoseEvidenceCannotBeWrittenHasFailed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
-	if err := os.WriteFile(b.Evidence, nil, 0o600); err != nil { // where the folder belongs
-		t.Fatal(err)
-	}
+	b.obstruct(t, state.FencedDir)
 	if code := b.call(t, "plug=cp-1"); code != exitFailed || b.resets() != "[ForceOff]" {
 		t.Errorf("exit %d after %s: %s", code, b.resets(), b.err.String())
 	}
@@ -242,7 +250,7 @@ func TestAFenceWhoseEvidenceCannotBeWrittenHasFailed(t *testing.T) {
 func TestAFenceWhoseHistoryCannotBeWrittenHasNotFailed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
-	b.History = filepath.Join(b.Devices, "cp-1.json", "history") // below a file
+	b.obstruct(t, filepath.Dir(state.FencingHistoryPath))
 	o := options{action: "off", target: "cp-1", powerTimeout: time.Minute}
 	if code := b.run(t.Context(), o); code != exitOK || b.evidence(t) == nil || !strings.Contains(b.err.String(), "history of fences") {
 		t.Errorf("exit %d: %s", code, b.err.String())

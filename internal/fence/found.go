@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/records"
 )
 
 // FoundAttribute is the private attribute of Pacemaker by which the agent of a
@@ -42,7 +44,7 @@ func Problems(values map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, value := range values {
 		var f found
-		if json.Unmarshal([]byte(value), &f) == nil && f.Problem != "" && nodeName.MatchString(f.Target) {
+		if json.Unmarshal([]byte(value), &f) == nil && f.Problem != "" && records.IsNodeName(f.Target) {
 			out[f.Target] = f.Problem
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/records"
 )
 
 // FuzzOptions has Pacemaker write anything to the agent's input.
@@ -25,7 +27,7 @@ func FuzzOptions(f *testing.F) {
 		if o.target == "" && o.action != "metadata" && o.action != "list" {
 			t.Errorf("%q names no host: %+v", input, o)
 		}
-		if nodeName.MatchString(o.target) && strings.ContainsAny(o.target, "/\x00") {
+		if records.IsNodeName(o.target) && strings.ContainsAny(o.target, "/\x00") {
 			t.Errorf("%q leads out of the folder of devices", o.target)
 		}
 	})
@@ -39,7 +41,7 @@ func FuzzWhatAPeerTells(f *testing.F) {
 	f.Add(``)
 	f.Fuzz(func(t *testing.T, value string) {
 		for target, words := range Problems(map[string]string{"cp-2": value}) {
-			if !nodeName.MatchString(target) || words == "" {
+			if !records.IsNodeName(target) || words == "" {
 				t.Errorf("%q is read as %q: %q", value, target, words)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -37,10 +38,12 @@ type learned struct {
 
 // learnedPath is where that is kept, beside the target's device and not in it:
 // the device has another writer.
-func learnedPath(dir, target string) string { return filepath.Join(dir, "learned", target+".json") }
+func learnedPath(files records.Files, target string) string {
+	return files.Path(filepath.Join(state.FencingDir, "learned", target+".json"))
+}
 
-func readLearned(dir, target string) (l learned) {
-	data, err := os.ReadFile(learnedPath(dir, target))
+func readLearned(files records.Files, target string) (l learned) {
+	data, err := os.ReadFile(learnedPath(files, target))
 	if err != nil || json.Unmarshal(data, &l) != nil {
 		return learned{}
 	}
@@ -48,24 +51,24 @@ func readLearned(dir, target string) (l learned) {
 }
 
 // writeLearned keeps what changed.
-func writeLearned(dir, target string, l learned) error {
-	if readLearned(dir, target) == l {
+func writeLearned(files records.Files, target string, l learned) error {
+	if readLearned(files, target) == l {
 		return nil
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	return host.WriteFileAtomic(learnedPath(dir, target), append(data, '\n'), 0o600)
+	return host.WriteFileAtomic(learnedPath(files, target), append(data, '\n'), 0o600)
 }
 
 // withLearned is a device with what its target said of itself while it was
 // healthy. What the device says goes before it, unless that is only what a
 // vendor left in its field: an older release wrote that too.
-func withLearned(dir string, dev state.FencingDevice) state.FencingDevice {
+func withLearned(files records.Files, dev state.FencingDevice) state.FencingDevice {
 	dev.UUID, dev.Serial = redfish.RealUUID(dev.UUID), redfish.RealSerial(dev.Serial)
 	if dev.UUID == "" && dev.Serial == "" {
-		id := readLearned(dir, dev.Target)
+		id := readLearned(files, dev.Target)
 		dev.UUID, dev.Serial = redfish.RealUUID(id.UUID), redfish.RealSerial(id.Serial)
 	}
 	return dev
@@ -73,8 +76,8 @@ func withLearned(dir string, dev state.FencingDevice) state.FencingDevice {
 
 // hint is where the BMC of a device had its system, and how it took the account,
 // if that was learned.
-func hint(dir string, dev state.FencingDevice) (system string, login redfish.Login) {
-	l := readLearned(dir, dev.Target)
+func hint(files records.Files, dev state.FencingDevice) (system string, login redfish.Login) {
+	l := readLearned(files, dev.Target)
 	if l.Address != dev.Address {
 		return "", redfish.LoginAny
 	}
@@ -117,9 +120,9 @@ func (r *refusals) login(usual redfish.Login) redfish.Login {
 // found keeps where the BMC of a device has its system, and how it takes the
 // account.
 func (a *Agent) found(dev state.FencingDevice, r Report) error {
-	l := readLearned(a.Devices, dev.Target)
+	l := readLearned(a.Files, dev.Target)
 	l.System, l.Address, l.Session = r.System, dev.Address, r.Session
-	if err := writeLearned(a.Devices, dev.Target, l); err != nil {
+	if err := writeLearned(a.Files, dev.Target, l); err != nil {
 		return fmt.Errorf("keep where the BMC of %s has its system: %w", dev.Target, err)
 	}
 	return nil
@@ -149,9 +152,9 @@ func (a *Agent) learn(ctx context.Context, target string) error {
 	if err := json.Unmarshal([]byte(value), &id); err != nil || id == (machineID{}) {
 		return fmt.Errorf("learn the identity of %s: it published something else", target)
 	}
-	l := readLearned(a.Devices, target)
+	l := readLearned(a.Files, target)
 	l.machineID = id
-	if err := writeLearned(a.Devices, target, l); err != nil {
+	if err := writeLearned(a.Files, target, l); err != nil {
 		return fmt.Errorf("learn the identity of %s: %w", target, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 const (
@@ -31,10 +32,11 @@ var errBusy = errors.New("another change of it is under way: wait until 'holdfas
 func (s Store) lock(ctx context.Context, target string) (release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTime, errBusy)
 	defer cancel()
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+	dir := s.Files.Path(state.FencingDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("fencing device of %s: %w", target, err)
 	}
-	f, err := os.OpenFile(filepath.Join(s.Dir, "."+target+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, "."+target+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("fencing device of %s: %w", target, err)
 	}

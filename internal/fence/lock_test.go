@@ -66,7 +66,7 @@ func TestAChangeThatWaitsEndsWithWhoeverAskedForIt(t *testing.T) {
 	if _, err := s.Write(ctx, []state.FencingDevice{exampleDevice()}); err == nil {
 		t.Error("it did not wait")
 	}
-	if targets, err := Targets(s.Dir); err != nil || len(targets) != 0 {
+	if targets, err := s.Files.Targets(); err != nil || len(targets) != 0 {
 		t.Errorf("the lock is taken for a device: %v, %v", targets, err)
 	}
 }

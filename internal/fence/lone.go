@@ -33,7 +33,7 @@ func (a *Agent) confirmOff(ctx context.Context, target string) error {
 	if state.Is(a.hears(ctx, target), true) {
 		return fmt.Errorf("confirm that %s is off: its BMC says Off, and the host still answers on the network", target)
 	}
-	return writeEvidence(a.Evidence, proof)
+	return a.Files.WriteFenced(proof)
 }
 
 func quiet() *Agent { return New(command.Streams{Out: io.Discard, Err: io.Discard}) }
@@ -41,7 +41,7 @@ func quiet() *Agent { return New(command.Streams{Out: io.Discard, Err: io.Discar
 // read returns the proof that the state of a target's power could become, dated
 // before the request was sent.
 func (a *Agent) read(ctx context.Context, target string) (state.EtcdFenced, error) {
-	dev, err := readDevice(a.Devices, target)
+	dev, err := readDevice(a.Files, target)
 	if err != nil {
 		return state.EtcdFenced{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -21,8 +22,13 @@ const onlyPin = "pin\n"
 // IsPending reports whether the cluster still has to be told a target's
 // account.
 func (s Store) IsPending(target string) bool {
-	said, err := os.ReadFile(filepath.Join(s.Pending, target))
+	said, err := os.ReadFile(s.pendingPath(target))
 	return err == nil && string(said) != onlyPin
+}
+
+// pendingPath is where the marker of a target lies.
+func (s Store) pendingPath(target string) string {
+	return s.Files.Path(filepath.Join(state.FencingPendingDir, target))
 }
 
 // markPending remembers that the cluster has to be told a whole device,
@@ -37,14 +43,14 @@ func (s Store) markPinned(target string) error {
 }
 
 func (s Store) mark(target, what string) error {
-	if err := host.WriteFileAtomic(filepath.Join(s.Pending, target), []byte(what), 0o600); err != nil {
+	if err := host.WriteFileAtomic(s.pendingPath(target), []byte(what), 0o600); err != nil {
 		return fmt.Errorf("remember that the Secret of %s is to follow: %w", target, err)
 	}
 	return nil
 }
 
 func (s Store) unmarkPending(target string) error {
-	if err := os.Remove(filepath.Join(s.Pending, target)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.pendingPath(target)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget that the Secret of %s was to follow: %w", target, err)
 	}
 	return nil
@@ -73,7 +79,7 @@ func (s Store) push(ctx context.Context, target string, cluster Secrets) error {
 		return err
 	}
 	defer release()
-	dev, err := readFile(s.Dir, target)
+	dev, err := s.Files.Device(target)
 	if err != nil {
 		return err
 	}
@@ -82,13 +88,13 @@ func (s Store) push(ctx context.Context, target string, cluster Secrets) error {
 
 // ListPending names the targets whose devices the cluster does not know yet.
 func (s Store) ListPending() ([]string, error) {
-	entries, err := os.ReadDir(s.Pending)
+	entries, err := os.ReadDir(s.pendingPath(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list Secrets that are to follow: %w", err)
 	}
 	var targets []string
 	for _, e := range entries {
-		if nodeName.MatchString(e.Name()) {
+		if records.IsNodeName(e.Name()) {
 			targets = append(targets, e.Name())
 		}
 	}

@@ -64,7 +64,7 @@ func (s Store) keepPin(ctx context.Context, seen state.FencingDevice) error {
 		return err
 	}
 	defer release()
-	dev, err := readFile(s.Dir, seen.Target)
+	dev, err := s.Files.Device(seen.Target)
 	if err != nil || !unpinned(dev) || !sameBMC(dev.Address, seen.Address) {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s Store) keepPin(ctx context.Context, seen state.FencingDevice) error {
 	if err := s.markPinned(dev.Target); err != nil {
 		return err
 	}
-	_, err = writeDevice(s.Dir, dev)
+	_, err = s.Files.WriteDevice(dev)
 	return err
 }
 

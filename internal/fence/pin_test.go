@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,7 +47,7 @@ func tap(t *testing.T, b *bench) *wire {
 	b.RootCAs = nil
 	b.dev.Address, b.dev.Insecure = w.URL+b.bmc.SystemPath(), true
 	b.write(t)
-	scripted(t, b, "touch "+b.Evidence+"-driven; cat >/dev/null; exit 1")
+	scripted(t, b, "touch "+b.Files.Path("driven")+"; cat >/dev/null; exit 1")
 	return w
 }
 
@@ -72,7 +71,7 @@ func (w *wire) sits() {
 
 func (b *bench) device(t *testing.T) state.FencingDevice {
 	t.Helper()
-	dev, err := readFile(b.Devices, "cp-1")
+	dev, err := b.Files.Device("cp-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +94,7 @@ func (w *wire) provesNothing(t *testing.T, b *bench, says string) {
 	if err := b.confirmOff(t.Context(), "cp-1"); err == nil {
 		t.Error("its Off is confirmed")
 	}
-	_, err := os.Stat(b.Evidence + "-driven")
+	_, err := os.Stat(b.Files.Path("driven"))
 	if w.told.Load() != 0 || b.evidence(t) != nil || err == nil || !b.machine.On.Load() {
 		t.Errorf("who sits between was asked %d times, evidence %v, driver %v, the host runs: %v", w.told.Load(), b.evidence(t), err, b.machine.On.Load())
 	}
@@ -168,7 +167,7 @@ func TestTheFirstGoodTestPinsWhatTheBMCShows(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
 	tap(t, b)
-	store := Store{Dir: b.Devices, Pending: b.Pending}
+	store := Store{Files: b.Files}
 	b.bmc.SetQuirks(bmc.Quirks{AuthStatus: 401})
 	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitFailed || b.device(t).Fingerprint != "" {
 		t.Errorf("a test that failed: exit %d, %+v", code, b.device(t).Fingerprint)
@@ -250,7 +249,7 @@ func TestAChangeOfTheDeviceGoesBeforeWhatATestHasSeen(t *testing.T) {
 		dev := exampleDevice()
 		dev.Insecure = true
 		c.change(&dev)
-		if _, err := writeDevice(s.Dir, dev); err != nil {
+		if _, err := s.Files.WriteDevice(dev); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.keepPin(t.Context(), seen); err != nil {
@@ -261,7 +260,7 @@ func TestAChangeOfTheDeviceGoesBeforeWhatATestHasSeen(t *testing.T) {
 		}
 	}
 	s := store(t, "hush")
-	if _, err := writeDevice(s.Dir, seen); err != nil {
+	if _, err := s.Files.WriteDevice(seen); err != nil {
 		t.Fatal(err)
 	}
 	release, err := s.lock(t.Context(), "cp-1")
@@ -378,13 +377,13 @@ func TestAnAccountOfAnOlderReleaseThatWasToFollowIsKeptAndPinned(t *testing.T) {
 	s := seeing(t, &shows, "new")
 	old := exampleDevice()
 	old.Insecure, old.Password = true, "new"
-	if _, err := writeDevice(s.Dir, old); err != nil {
+	if _, err := s.Files.WriteDevice(old); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(s.Pending, 0o700); err != nil {
+	if err := os.MkdirAll(s.pendingPath(""), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.Pending, "cp-1"), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.pendingPath("cp-1"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fromSecret := exampleDevice()

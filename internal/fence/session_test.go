@@ -19,7 +19,7 @@ func TestABMCWithoutBasicAuthenticationFences(t *testing.T) {
 	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK || b.bmc.Sessions() != 0 {
 		t.Fatalf("exit %d, %d sessions left: %s", code, b.bmc.Sessions(), b.err.String())
 	}
-	if l := readLearned(b.Devices, "cp-1"); !l.Session {
+	if l := readLearned(b.Files, "cp-1"); !l.Session {
 		t.Errorf("learned %+v", l)
 	}
 	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK || b.evidence(t) == nil || b.resets() != "[ForceOff On]" || b.bmc.Sessions() != 0 {
@@ -33,7 +33,7 @@ func TestABMCWithoutBasicAuthenticationFences(t *testing.T) {
 	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK {
 		t.Errorf("with Basic again: exit %d: %s", code, b.err.String())
 	}
-	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK || readLearned(b.Devices, "cp-1").Session {
+	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK || readLearned(b.Files, "cp-1").Session {
 		t.Errorf("what was learned stays: exit %d: %s", code, b.err.String())
 	}
 }

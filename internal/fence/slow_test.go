@@ -3,12 +3,12 @@ package fence
 import (
 	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 var slowAnswer = flag.Duration("slow", 5*time.Second, "how long a slow BMC takes for an answer")
@@ -72,18 +72,18 @@ func TestAFenceNeedNotSearchForItsSystem(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, b.err.String())
 		}
 	}
-	if got, _ := hint(b.Devices, b.dev); got != b.bmc.SystemPath() {
+	if got, _ := hint(b.Files, b.dev); got != b.bmc.SystemPath() {
 		t.Errorf("the path is %q", got)
 	}
-	if l := readLearned(b.Devices, "cp-1"); l.UUID != testUUID {
+	if l := readLearned(b.Files, "cp-1"); l.UUID != testUUID {
 		t.Errorf("learned %+v", l)
 	}
 	other := b.dev
 	other.Address += "0"
-	if got, _ := hint(b.Devices, other); got != "" {
+	if got, _ := hint(b.Files, other); got != "" {
 		t.Errorf("at another BMC the path is %q", got)
 	}
-	if info, err := os.Stat(filepath.Join(b.Devices, "learned", "cp-1.json")); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(b.Files.Path(state.FencingDir + "/learned/cp-1.json")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }

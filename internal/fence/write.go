@@ -8,18 +8,15 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// PendingDir holds an empty file for each target whose device is newer than
-// the Secret of the cluster: the API was away when it was rotated.
-const PendingDir = "/var/lib/holdfast/fencing/pending"
-
 // Store writes devices where this host's fence agent reads them.
 type Store struct {
-	// Dir holds the devices, Pending the markers of those that the cluster
-	// does not know yet.
-	Dir, Pending string
+	// Files are the host's, the devices and the markers of those among them that
+	// the cluster does not know yet.
+	Files records.Files
 	// Sight has a device trust the certificate that its BMC shows, where nothing
 	// says which one it has; nil for never.
 	Sight func(context.Context, state.FencingDevice) (state.FencingDevice, error)
@@ -29,7 +26,7 @@ type Store struct {
 
 // NewStore returns the store of this host.
 func NewStore() Store {
-	return Store{Dir: state.FencingDir, Pending: PendingDir, Sight: Sight, Test: TestDevice}
+	return Store{Sight: Sight, Test: TestDevice}
 }
 
 // Result is what became of one device.
@@ -42,18 +39,11 @@ type Result struct {
 	Kept bool `json:"kept,omitempty"`
 }
 
-// WriteDevices writes the devices that the cluster gives this host, each after
-// its test: one that could not fence replaces nothing. What is known of a
-// target already stays: its learned identity, a calibrated delay, an account
-// that was rotated while the API was away and works. All devices are tried;
-// the error names each that was not written.
-func WriteDevices(ctx context.Context, dir string, devices []state.FencingDevice) ([]Result, error) {
-	s := NewStore()
-	s.Dir = dir
-	return s.Write(ctx, devices)
-}
-
-// Write is WriteDevices for any store.
+// Write writes the devices that the cluster gives this host, each after its test:
+// one that could not fence replaces nothing. What is known of a target already
+// stays: its learned identity, a calibrated delay, an account that was rotated
+// while the API was away and works. All devices are tried; the error names each
+// that was not written.
 func (s Store) Write(ctx context.Context, devices []state.FencingDevice) ([]Result, error) {
 	var results []Result
 	var errs []error
@@ -65,7 +55,7 @@ func (s Store) Write(ctx context.Context, devices []state.FencingDevice) ([]Resu
 }
 
 func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, error) {
-	if !nodeName.MatchString(dev.Target) {
+	if !records.IsNodeName(dev.Target) {
 		return Result{}, fmt.Errorf("fencing device of %q: that is no name of a node", dev.Target)
 	}
 	release, err := s.lock(ctx, dev.Target)
@@ -73,7 +63,7 @@ func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, erro
 		return Result{}, err
 	}
 	defer release()
-	old, err := readFile(s.Dir, dev.Target)
+	old, err := s.Files.Device(dev.Target)
 	if err == nil {
 		dev = Merge(old, dev)
 		if s.IsPending(dev.Target) {
@@ -98,13 +88,13 @@ func (s Store) test(ctx context.Context, dev state.FencingDevice) (state.Fencing
 		}
 		dev = seen
 	}
-	return dev, s.Test(ctx, withLearned(s.Dir, dev))
+	return dev, s.Test(ctx, withLearned(s.Files, dev))
 }
 
 // Read returns the device of a target as it was written, without what was
 // learned.
 func (s Store) Read(target string) (state.FencingDevice, error) {
-	dev, err := readFile(s.Dir, target)
+	dev, err := s.Files.Device(target)
 	if err != nil {
 		return dev, err
 	}
@@ -125,12 +115,12 @@ func (s Store) replace(ctx context.Context, dev state.FencingDevice) (r Result, 
 // seen for the first time is remembered before: a host that is made anew would
 // else trust at first sight once more.
 func (s Store) put(dev state.FencingDevice) (wrote bool, err error) {
-	if old, _ := readFile(s.Dir, dev.Target); dev.FirstSight && old.Fingerprint != dev.Fingerprint {
+	if old, _ := s.Files.Device(dev.Target); dev.FirstSight && old.Fingerprint != dev.Fingerprint {
 		if err := s.markPinned(dev.Target); err != nil {
 			return false, err
 		}
 	}
-	return writeDevice(s.Dir, dev)
+	return s.Files.WriteDevice(dev)
 }
 
 // Merge keeps what was learned about a target and is not told anew. What a
@@ -152,7 +142,7 @@ func Merge(old, dev state.FencingDevice) state.FencingDevice {
 // SetDelay changes the delay of a target's device. It needs no test: nothing
 // else changes.
 func (s Store) SetDelay(target string, delay time.Duration) (wrote bool, err error) {
-	if !nodeName.MatchString(target) {
+	if !records.IsNodeName(target) {
 		return false, fmt.Errorf("fencing device of %q: that is no name of a node", target)
 	}
 	release, err := s.lock(context.Background(), target)
@@ -165,7 +155,7 @@ func (s Store) SetDelay(target string, delay time.Duration) (wrote bool, err err
 		return false, err
 	}
 	dev.Delay = delay
-	return writeDevice(s.Dir, dev)
+	return s.Files.WriteDevice(dev)
 }
 
 // Secrets is the part of the cluster that devices are kept in.
@@ -193,7 +183,7 @@ func (s Store) Rotate(ctx context.Context, dev state.FencingDevice, cluster Secr
 // Change is Rotate for a device that is made from the one that is there, empty
 // where none is: nobody else changes it in between.
 func (s Store) Change(ctx context.Context, target string, change func(state.FencingDevice) (state.FencingDevice, error), cluster Secrets) (r Result, told, err error) {
-	if !nodeName.MatchString(target) {
+	if !records.IsNodeName(target) {
 		return r, nil, fmt.Errorf("fencing device of %q: that is no name of a node", target)
 	}
 	release, err := s.lock(ctx, target)
@@ -201,7 +191,7 @@ func (s Store) Change(ctx context.Context, target string, change func(state.Fenc
 		return r, nil, err
 	}
 	defer release()
-	old, err := readFile(s.Dir, target)
+	old, err := s.Files.Device(target)
 	if err != nil {
 		old = state.FencingDevice{}
 	}
@@ -220,7 +210,7 @@ func (s Store) rotate(ctx context.Context, dev state.FencingDevice, cluster Secr
 	if err := s.markPending(dev.Target); err != nil {
 		return r, nil, err
 	}
-	if r.Wrote, err = writeDevice(s.Dir, dev); err != nil {
+	if r.Wrote, err = s.Files.WriteDevice(dev); err != nil {
 		return r, nil, err
 	}
 	return r, s.tell(ctx, dev, cluster), nil

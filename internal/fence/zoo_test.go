@@ -20,7 +20,7 @@ func TestEachKindOfBMCIsProbedAndFences(t *testing.T) {
 			b.dev.UUID, b.dev.Serial, b.dev.SystemID = bmc.Host.UUID, bmc.Host.Serial, bmc.SystemID
 			b.hears = func(context.Context, string) state.Fact[bool] { return state.Known(!bmc.Off()) }
 			b.write(t)
-			dev, err := readDevice(b.Devices, b.dev.Target)
+			dev, err := readDevice(b.Files, b.dev.Target)
 			if err != nil {
 				t.Fatal(err)
 			}

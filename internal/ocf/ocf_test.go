@@ -55,7 +55,7 @@ func daemon(t *testing.T, handler http.HandlerFunc) string {
 
 func TestAnActionIsOneRequest(t *testing.T) {
 	var got []string
-	var parameters podmanetcd.Parameters
+	var parameters state.EtcdParameters
 	socket := daemon(t, func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.Method+" "+r.URL.Path)
 		if r.URL.Path == "/start" {

@@ -11,10 +11,6 @@ import (
 	"time"
 )
 
-// EtcdRecordPath is where a host keeps its record: beside the data of etcd,
-// not inside, so that emptying a copy cannot take the record with it.
-const EtcdRecordPath = "/var/lib/etcd/holdfast-record.json"
-
 // EtcdState is what a host may do with its copy of the cluster's data
 // (docs/adr/0010-two-node-protocol.md).
 type EtcdState string

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/explain"
-	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -48,6 +48,8 @@ func ThisHost() (*Host, bool) {
 	}
 	return h, false
 }
+
+func (h *Host) files() records.Files { return records.Files{Root: h.Root} }
 
 func (h *Host) file(path string) string { return filepath.Join(h.Root, path) }
 
@@ -251,17 +253,11 @@ func (t *hearing) etcd(ctx context.Context) {
 
 // record reads what lies on the disk.
 func (t *hearing) record() {
-	data, err := os.ReadFile(t.host.file(state.EtcdRecordPath))
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
+	r, err := t.host.files().Record()
 	if err != nil {
 		t.limit(err)
-		return
 	}
-	r, err := state.DecodeEtcdRecord(data)
-	if err != nil {
-		t.limit(err)
+	if err != nil || r.State == state.EtcdNone {
 		return
 	}
 	t.limits = append(t.limits, "the agent of etcd does not answer, so the record is what lies on the disk: sudo holdfast explain")
@@ -339,7 +335,7 @@ func listed(s state.EtcdSnapshot, id state.MemberID) standing.Member {
 
 // fences are the last ones by this host, and what they prove.
 func (t *hearing) fences() {
-	records, err := fence.History(t.host.file(state.FencingHistoryPath))
+	records, err := t.host.files().Fences()
 	if err != nil {
 		t.limit(err)
 		return

@@ -30,13 +30,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/holdfast/holdfast/internal/decide/explain"
+	words "github.com/holdfast/holdfast/internal/decide/explain"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/etcd"
-	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -265,7 +267,7 @@ func root(t *testing.T) string {
 		Forged: []state.ForgedAdvert{{VIP: vip, As: netip.MustParseAddr("10.98.0.12"), By: "aa:bb:cc:dd:ee:ff"}},
 	}})
 	put(t, dir, pacemakerstatus.LivePath, pacemakerstatus.Report{Host: "cp-1", At: at, Status: etcdv1.PacemakerClusterStatus{Nodes: &[]etcdv1.PacemakerClusterNodeStatus{}}})
-	put(t, dir, state.FencingHistoryPath, fence.Record{Time: at.Add(-time.Hour), Target: "cp-2", By: "cp-1", Off: true, Phases: fence.Phases{Total: 1200 * time.Millisecond}})
+	put(t, dir, state.FencingHistoryPath, state.FenceEntry{Time: at.Add(-time.Hour), Target: "cp-2", By: "cp-1", Off: true, Phases: state.FencePhases{Total: 1200 * time.Millisecond}})
 	return dir
 }
 
@@ -297,7 +299,7 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	one, two := f.Hosts[0], f.Hosts[1]
-	if one.Record.Value.State != state.EtcdPair || !one.Member.Value.Leader || one.Explanation.Value.Service != explain.Writes || one.Power.Value != standing.PowerOn {
+	if one.Record.Value.State != state.EtcdPair || !one.Member.Value.Leader || one.Explanation.Value.Service != words.Writes || one.Power.Value != standing.PowerOn {
 		t.Errorf("%+v", one)
 	}
 	if two.Record.Value.State != state.EtcdPair || !state.Is(two.Member.Value.Listed, true) || !strings.Contains(two.Record.From, "as cp-1 heard it") {
@@ -317,13 +319,33 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 
 func TestARecordOnTheDiskIsReadWhereTheAgentDoesNotAnswer(t *testing.T) {
 	dir := root(t)
-	data, err := state.EncodeEtcdRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 4, Cluster: 1, Member: 2})
-	must(t, err)
-	must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, state.EtcdRecordPath)), 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, state.EtcdRecordPath), data, 0o600))
+	must(t, records.Files{Root: dir}.WriteRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 4, Cluster: 1, Member: 2}))
 	f := (&Host{Root: dir, Now: time.Now}).Tell(t.Context())
 	if r := f.Hosts[0].Record; r.Value.State != state.EtcdSole || !strings.Contains(strings.Join(f.Sources[0].Limits, " "), "sudo holdfast explain") {
 		t.Errorf("%+v %+v", r, f.Sources)
+	}
+}
+
+// TestStatusAndExplanationSayTheSameOfARecord: two programs that people read side
+// by side may not differ about one file.
+func TestStatusAndExplanationSayTheSameOfARecord(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"version":1,"sha`: "torn", `{"version":2}`: "install the version that wrote it", "": "torn",
+		`{"version":1,"sha256":"","record":{}}`: "changed by hand",
+	} {
+		dir := root(t)
+		files := records.Files{Root: dir}
+		must(t, host.WriteFileAtomic(files.Path(state.EtcdRecordPath), []byte(text), 0o600))
+		h := explain.This()
+		h.Files, h.Socket, h.Data = files, filepath.Join(dir, "nobody"), filepath.Join(dir, "empty")
+		h.Inspect = func(context.Context, string) (state.EtcdData, error) { return state.EtcdData{}, nil }
+		in, err := h.Etcd(t.Context())
+		must(t, err)
+		f := (&Host{Root: dir, Now: time.Now}).Tell(t.Context())
+		said := slices.IndexFunc(f.Sources[0].Limits, func(l string) bool { return strings.Contains(l, want) })
+		if said < 0 || !slices.Contains(in.Limits, f.Sources[0].Limits[said]) || in.Report.Snapshot.Record.Known || f.Hosts[0].Record.Known {
+			t.Errorf("%q: %q, %q", text, f.Sources[0].Limits, in.Limits)
+		}
 	}
 }
 

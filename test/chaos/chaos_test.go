@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/chaos/plan"
 	"github.com/holdfast/holdfast/test/labsite"
@@ -343,7 +343,7 @@ func (c *chaos) fenced(ctx context.Context, since time.Time) []string {
 		if err != nil {
 			continue
 		}
-		records, err := fence.History(root + state.FencingHistoryPath)
+		records, err := records.Files{Root: root}.Fences()
 		if err != nil {
 			out = append(out, err.Error())
 		}

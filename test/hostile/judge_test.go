@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/holdfast/holdfast/internal/access"
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/hostile/attack"
@@ -138,7 +138,7 @@ func (s *siege) nobodyFell(t *testing.T, before scene) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		records, err := fence.History(root + state.FencingHistoryPath)
+		records, err := records.Files{Root: root}.Fences()
 		if err != nil {
 			t.Error(err)
 		}

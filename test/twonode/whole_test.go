@@ -13,7 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -149,14 +149,14 @@ func (s *site) resets(from int64, kind string) ([]string, error) {
 
 // fences returns the fences that the hosts carried out since a moment, as they
 // recorded them. A host that is off is not asked.
-func (s *site) fences(ctx context.Context, since time.Time) ([]fence.Record, error) {
-	var out []fence.Record
+func (s *site) fences(ctx context.Context, since time.Time) ([]state.FenceEntry, error) {
+	var out []state.FenceEntry
 	for _, h := range s.hosts() {
 		root, err := s.lab.Root(ctx, s.power, h)
 		if err != nil {
 			continue
 		}
-		records, err := fence.History(root + state.FencingHistoryPath)
+		records, err := records.Files{Root: root}.Fences()
 		if err != nil {
 			return nil, err
 		}

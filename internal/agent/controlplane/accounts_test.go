@@ -2,15 +2,14 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -23,21 +22,11 @@ func (s secrets) PutSecret(_ context.Context, namespace, name string, data map[s
 }
 
 func TestTheClusterIsToldOfAnAccountOnceTheAPIIsBack(t *testing.T) {
-	dir := t.TempDir()
-	store := fence.Store{Dir: filepath.Join(dir, "devices"), Pending: filepath.Join(dir, "pending")}
-	for _, d := range []string{store.Dir, store.Pending} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := json.Marshal(state.FencingDevice{Target: "cp-1", Address: "https://10.0.0.1", Username: "admin", Password: "new words"})
-	if err != nil {
+	store := fence.Store{Files: records.Files{Root: t.TempDir()}}
+	if _, err := store.Files.WriteDevice(state.FencingDevice{Target: "cp-1", Address: "https://10.0.0.1", Username: "admin", Password: "new words"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(store.Dir, "cp-1.json"), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(store.Pending, "cp-1"), nil, 0o600); err != nil {
+	if err := host.WriteFileAtomic(store.Files.Path(state.FencingPendingDir+"/cp-1"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	pushed, err := pushAccounts(t.Context(), store, func() (fence.Secrets, error) { return nil, errors.New("no kubeconfig") })

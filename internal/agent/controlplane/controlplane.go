@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -100,4 +101,9 @@ func (r *Agent) trouble(about string) pace.Trouble {
 
 func (r *Agent) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format+"\n", args...)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

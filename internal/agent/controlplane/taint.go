@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -29,8 +30,8 @@ func (r *Agent) keepTaints(ctx context.Context) {
 	wake := newWaker()
 	t := &taints{
 		host: r.facts.NodeName, boot: observe.Boot, now: r.Now, logf: r.logf,
-		evidence: func() ([]state.EtcdFenced, error) { return readEvidence(state.FencedDir) },
-		word:     func() bool { return exists(state.EtcdConfirmationPath) },
+		evidence: records.Files{}.AllFenced,
+		word:     confirmed,
 		report:   func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
 		trouble:  r.trouble("taints"),
 	}
@@ -42,6 +43,12 @@ func (r *Agent) keepTaints(ctx context.Context) {
 	t.api = client
 	go t.follow(ctx, client, wake, r.trouble("taints"))
 	t.loop(ctx, wake.c)
+}
+
+// confirmed reports whether a person's word is there, understood or not.
+func confirmed() bool {
+	c, err := records.Files{}.Confirmation()
+	return c.Known || err != nil
 }
 
 // ownAPI waits for access to the API server of this very host: a connection to

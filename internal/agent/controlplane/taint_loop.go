@@ -2,14 +2,8 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -195,39 +189,4 @@ func (t *taints) noteMarked(nodes []outofservice.Node) bool {
 	defer t.mu.Unlock()
 	t.marked = marked
 	return len(marked) > 0
-}
-
-// readEvidence reads each proof of a fence in a folder. One that is not
-// understood is an error and does not hide the others.
-func readEvidence(dir string) ([]state.EtcdFenced, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var out []state.EtcdFenced
-	var mistakes []error
-	for _, e := range entries {
-		if e.IsDir() || !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		var f state.EtcdFenced
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err == nil {
-			err = json.Unmarshal(b, &f)
-		}
-		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("evidence %s: %w", e.Name(), err))
-			continue
-		}
-		out = append(out, f)
-	}
-	return out, errors.Join(mistakes...)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

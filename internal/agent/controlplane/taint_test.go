@@ -234,26 +234,6 @@ func TestTheTaintComesAsSoonAsTheAPITakesWrites(t *testing.T) {
 	})
 }
 
-func TestEvidenceIsReadFromItsFiles(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"cp-2.json":  `{"target":"cp-2","state":"Off","boot":"b","at":5}`,
-		"cp-3.json":  `{"tar`,
-		".cp-2.tmp1": `{`,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := readEvidence(dir)
-	if len(got) != 1 || got[0].Target != "cp-2" || err == nil || !strings.Contains(err.Error(), "cp-3.json") {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if got, err := readEvidence(filepath.Join(dir, "none")); got != nil || err != nil {
-		t.Errorf("a folder that is not there: %v, %v", got, err)
-	}
-}
-
 func TestEachProofWakesAndNothingElseDoes(t *testing.T) {
 	for file, wakes := range map[string]bool{"fenced/cp-2.json": true, "confirmation.json": true, "progress.json": false} {
 		t.Run(file, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -21,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/podman"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -30,7 +30,7 @@ const StaticPod = "/etc/kubernetes/manifests/etcd.yaml"
 
 // process is etcd in podman.
 type process struct {
-	parameters podmanetcd.Parameters
+	parameters state.EtcdParameters
 	uptime     func() time.Duration
 	starts     etcdhealth.Starts // used by the loop alone
 
@@ -48,14 +48,14 @@ type process struct {
 	stopped func() bool
 }
 
-func newProcess(p podmanetcd.Parameters) *process {
+func newProcess(p state.EtcdParameters) *process {
 	return &process{
 		parameters: p, uptime: uptime, look: podman.State, kill: podman.Kill, staticPod: StaticPod,
 		stop:   func(ctx context.Context) error { return podman.Stop(ctx, stopGrace) },
 		locked: func() (bool, error) { return etcd.Locked(etcdpod.DataDir) },
 		stopped: func() bool {
 			boot, _, err := observe.Boot()
-			return err == nil && onHost.readWish(boot).Wish == state.EtcdStopped
+			return err == nil && records.Files{}.Wish(boot).Wish == state.EtcdStopped
 		},
 	}
 }
@@ -313,7 +313,7 @@ func (m membership) Promote(ctx context.Context, id state.MemberID) error {
 
 // copies are the data of an etcd that is down.
 type copies struct {
-	parameters podmanetcd.Parameters
+	parameters state.EtcdParameters
 	// emptied is told that the next copy is another one.
 	emptied func()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
-	"github.com/holdfast/holdfast/internal/observe/member"
 	"github.com/holdfast/holdfast/internal/podman"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -30,7 +30,9 @@ type Alone struct {
 }
 
 // OnThisHost acts on this host.
-func OnThisHost() Alone { return Alone{See: see(), End: endAlone, Note: onHost.noteStop} }
+func OnThisHost() Alone {
+	return Alone{See: see(), End: endAlone, Note: func() error { return noteStop(records.Files{}) }}
+}
 
 // Confirm reports a stop as done where nothing of ours runs, and else that it
 // is not, and why.
@@ -95,10 +97,10 @@ func endAlone(ctx context.Context) error {
 }
 
 // noteStop keeps Pacemaker's wish as a keeper of this boot would.
-func (p places) noteStop() error {
+func noteStop(files records.Files) error {
 	boot, uptime, err := observe.Boot()
 	if err == nil {
-		err = p.saveWish(member.Wish{Wish: state.EtcdStopped, At: uptime, Boot: boot})
+		err = files.WriteWish(state.EtcdWishNote{Wish: state.EtcdStopped, At: uptime, Boot: boot})
 	}
 	if err != nil {
 		return fmt.Errorf("note what Pacemaker asks for: %w", err)

@@ -3,19 +3,13 @@ package etcd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/act"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
-	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/observe/member"
 	"github.com/holdfast/holdfast/internal/pacemaker"
@@ -27,7 +21,7 @@ import (
 const attribute = "holdfast-etcd"
 
 // assemble puts the adapters of this host together.
-func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
+func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	peer, err := p.Peer(d.Host)
 	if err != nil {
 		return nil, err
@@ -52,7 +46,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
-			Boot: observe.Boot, Now: d.Now, Record: readRecord,
+			Boot: observe.Boot, Now: d.Now, Record: d.files.Record,
 			Held: process.held,
 			Look: func(ctx context.Context) (member.Look, error) {
 				l, err := client.Look(ctx)
@@ -63,8 +57,8 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 			Inspect:   process.inspect,
 			StandIn:   standingFor,
 			Statement: statements.read,
-			Fenced:    readFenced,
-			Human:     readConfirmation,
+			Fenced:    d.files.Fenced,
+			Human:     d.files.Confirmation,
 			Power:     bmc.state,
 			Pulse:     sense.pulse.state,
 			GivesWay:  sense.race.given,
@@ -79,7 +73,7 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 			}
 			return describe(*s.Last)
 		},
-		SaveWish: d.saveWish, Log: d.Log, Reach: sense.race.reach,
+		SaveWish: d.files.WriteWish, Log: d.Log, Reach: sense.race.reach,
 	}
 	k.Observer.Sources = limited(k.Observer.Sources)
 	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
@@ -87,10 +81,10 @@ func (d *daemon) assemble(p podmanetcd.Parameters) (*Keeper, error) {
 		Etcd: membership{client}, Process: process, Copy: copies{p, func() { process.starts = etcdhealth.Starts{} }},
 		StandIn: vote, Peer: other{peer},
 		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
-		WriteRecord: writeRecord, Ring: k.Observer.Ring, Log: d.Log,
+		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log,
 	}
 	d.bmc, d.sense = bmc, sense
-	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return provenOff(peer) }
+	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return d.provenOff(peer) }
 	d.race.Store(sense.race)
 	return k, nil
 }
@@ -104,57 +98,14 @@ func uptime() time.Duration {
 	return up
 }
 
-func readRecord() (state.EtcdRecord, error) {
-	data, err := os.ReadFile(state.EtcdRecordPath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return state.EtcdRecord{State: state.EtcdNone}, nil
-	}
-	if err != nil {
-		return state.EtcdRecord{}, err
-	}
-	return state.DecodeEtcdRecord(data)
-}
-
-func writeRecord(r state.EtcdRecord) error {
-	data, err := state.EncodeEtcdRecord(r)
-	if err != nil {
-		return err
-	}
-	return host.WriteFileAtomic(state.EtcdRecordPath, data, 0o600)
-}
-
 // provenOff is when the peer was last proven to be off in this boot, zero for never.
-func provenOff(peer string) time.Duration {
-	f, err := readFenced(peer)
+func (d *daemon) provenOff(peer string) time.Duration {
+	f, err := d.files.Fenced(peer)
 	boot, _, bootErr := observe.Boot()
 	if err != nil || bootErr != nil || !f.Known || f.Value.State != state.PowerOff || f.Value.Boot != boot {
 		return 0
 	}
 	return f.Value.At
-}
-
-func readFenced(peer string) (state.Fact[state.EtcdFenced], error) {
-	return readFact[state.EtcdFenced](filepath.Join(state.FencedDir, peer+".json"))
-}
-
-func readConfirmation() (state.Fact[state.Confirmation], error) {
-	return readFact[state.Confirmation](state.EtcdConfirmationPath)
-}
-
-// readFact reads a file of one value; no file is no such fact.
-func readFact[T any](path string) (state.Fact[T], error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return state.Fact[T]{}, nil
-	}
-	if err != nil {
-		return state.Fact[T]{}, err
-	}
-	var value T
-	if err := json.Unmarshal(data, &value); err != nil {
-		return state.Fact[T]{}, fmt.Errorf("read %s: %w", path, err)
-	}
-	return state.Known(value), nil
 }
 
 func standingFor() (state.MemberID, error) {

@@ -2,12 +2,8 @@ package etcd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -15,27 +11,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/observe/member"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// Paths of the daemon's own files.
-const (
-	// parametersPath keeps what Pacemaker's configuration said last: a host that
-	// waits for its peer has no Pacemaker to ask.
-	parametersPath = "/var/lib/holdfast/etcd/parameters.json"
-	// runDir ends with the boot, as all that is in it.
-	runDir     = "/run/holdfast/etcd"
-	wishPath   = runDir + "/wish.json"
-	memoryPath = runDir + "/memory.json"
-)
-
-// places are where the daemon's own files lie.
-type places struct{ parameters, wish, socket string }
-
-var onHost = places{parametersPath, wishPath, state.EtcdSocketPath}
+// memoryPath keeps what was seen in this boot.
+const memoryPath = "/run/holdfast/etcd/memory.json"
 
 // Options are what the daemon works with.
 type Options struct {
@@ -50,17 +32,19 @@ type Options struct {
 // daemon answers from the first moment; it keeps etcd once it knows the pair.
 type daemon struct {
 	Options
-	places
+	files  records.Files
+	socket string
+
 	kept  atomic.Pointer[Keeper]
 	bmc   *bmc
 	alone Alone
 	sense *senses
 	race  atomic.Pointer[race]
 	// prepare makes the keeper of a pair.
-	prepare func(podmanetcd.Parameters) (*Keeper, error)
+	prepare func(state.EtcdParameters) (*Keeper, error)
 
 	using      sync.Mutex // one start after the other
-	parameters podmanetcd.Parameters
+	parameters state.EtcdParameters
 	cannot     atomic.Pointer[trouble]
 
 	set   chan struct{} // closed when the parameters are known
@@ -82,7 +66,7 @@ var errAgain = errors.New("the parameters changed: beginning anew")
 
 // Serve keeps etcd on this host until the context ends.
 func Serve(ctx context.Context, o Options) error {
-	d := newDaemon(o, onHost)
+	d := newDaemon(o, records.Files{}, state.EtcdSocketPath)
 	d.prepare, d.alone = d.assemble, OnThisHost() //nolint:contextcheck // what takes no context reads /proc
 	if err := d.run(ctx); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
 		return err
@@ -90,8 +74,8 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
-func newDaemon(o Options, p places) *daemon {
-	return &daemon{Options: o, places: p, set: make(chan struct{}), again: make(chan struct{})}
+func newDaemon(o Options, files records.Files, socket string) *daemon {
+	return &daemon{Options: o, files: files, socket: socket, set: make(chan struct{}), again: make(chan struct{})}
 }
 
 // run answers, whatever else works: who cannot keep etcd says why.
@@ -130,23 +114,19 @@ func (d *daemon) remember() error {
 	if d.keeper() != nil {
 		return nil
 	}
-	data, err := os.ReadFile(d.places.parameters)
-	if errors.Is(err, fs.ErrNotExist) {
-		d.cannot.Store(nil)
-		return nil
-	}
+	p, err := d.files.Parameters()
 	if err != nil {
 		return d.troubled(err)
 	}
-	p, err := podmanetcd.Decode(data)
-	if err != nil {
-		return d.troubled(fmt.Errorf("%s: %w; Pacemaker's next start writes them anew", d.places.parameters, err))
+	if !p.Known {
+		d.cannot.Store(nil)
+		return nil
 	}
-	return d.adopt(p)
+	return d.adopt(p.Value)
 }
 
 // adopt prepares the keeper for the pair that the parameters name.
-func (d *daemon) adopt(p podmanetcd.Parameters) error {
+func (d *daemon) adopt(p state.EtcdParameters) error {
 	if _, err := p.Peer(d.Host); err != nil && d.Rename != nil {
 		if name, err := d.Rename(); err == nil {
 			d.Host = name
@@ -186,7 +166,7 @@ func (d *daemon) troubled(err error) error {
 // use takes the parameters of a start, and keeps them for the time without
 // Pacemaker. Others than before make the daemon begin anew, with etcd left as it
 // is: again is true then.
-func (d *daemon) use(p podmanetcd.Parameters) (again bool, err error) {
+func (d *daemon) use(p state.EtcdParameters) (again bool, err error) {
 	d.using.Lock()
 	defer d.using.Unlock()
 	if d.keeper() != nil && reflect.DeepEqual(p, d.parameters) {
@@ -197,24 +177,13 @@ func (d *daemon) use(p podmanetcd.Parameters) (again bool, err error) {
 			return false, fmt.Errorf("%w; etcd is kept by the parameters of before", err)
 		}
 	}
-	if err := d.store(p); err != nil {
+	if err := d.files.WriteParameters(p); err != nil {
 		return false, fmt.Errorf("keep the parameters of etcd: %w", err)
 	}
 	if d.keeper() == nil {
 		return false, d.adopt(p)
 	}
 	return true, nil
-}
-
-func (d *daemon) store(p podmanetcd.Parameters) error {
-	data, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(d.places.parameters), 0o755); err != nil {
-		return err
-	}
-	return host.WriteFileAtomic(d.places.parameters, append(data, '\n'), 0o644)
 }
 
 // beginAnew ends this daemon once it has answered, for systemd to start it.
@@ -257,31 +226,10 @@ func (d *daemon) keep(ctx context.Context) error {
 // wish is what Pacemaker asked for in this boot. Where no note of it is left, as
 // after somebody cleaned /run, an etcd that lives says it: nobody starts it but
 // for Pacemaker.
-func (d *daemon) wish(boot string) member.Wish {
-	w := d.readWish(boot)
+func (d *daemon) wish(boot string) state.EtcdWishNote {
+	w := d.files.Wish(boot)
 	if w.Wish == state.EtcdNotAsked && state.Is(d.alone.See().Lives, true) {
 		w.Wish = state.EtcdStarted
 	}
 	return w
-}
-
-// readWish is what was noted of Pacemaker's wish in this boot.
-func (p places) readWish(boot string) member.Wish {
-	var w member.Wish
-	data, err := os.ReadFile(p.wish)
-	if err != nil || json.Unmarshal(data, &w) != nil || w.Boot != boot {
-		return member.Wish{Wish: state.EtcdNotAsked, Boot: boot}
-	}
-	return w
-}
-
-func (p places) saveWish(w member.Wish) error {
-	data, err := json.Marshal(w)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(p.wish), 0o700); err != nil {
-		return err
-	}
-	return host.WriteFileAtomic(p.wish, data, 0o600)
 }

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/observe"
-	"github.com/holdfast/holdfast/internal/observe/member"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -32,9 +31,8 @@ func begin(t *testing.T, prepare func(*site)) *site {
 	dir := t.TempDir()
 	no := state.Known(false)
 	s := &site{seen: podmanetcd.Seen{Held: no, Lives: no, StandsIn: no}, ended: make(chan error, 1)}
-	at := places{filepath.Join(dir, "kept", "parameters.json"), filepath.Join(dir, "wish.json"), filepath.Join(dir, "s")}
-	s.daemon = newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, at)
-	s.prepare = func(p podmanetcd.Parameters) (*Keeper, error) {
+	s.daemon = newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, records.Files{Root: dir}, filepath.Join(dir, "s"))
+	s.prepare = func(p state.EtcdParameters) (*Keeper, error) {
 		if _, err := p.Peer(s.Host); err != nil {
 			return nil, err
 		}
@@ -42,13 +40,13 @@ func begin(t *testing.T, prepare func(*site)) *site {
 			return nil, s.failing
 		}
 		k := newKeeper(t, &world{record: pairRecord(), running: true, leader: 0xa, peer: peerPair()}, state.EtcdNotAsked)
-		k.SaveWish, k.Observer.Boot = s.saveWish, observe.Boot
+		k.SaveWish, k.Observer.Boot = s.files.WriteWish, observe.Boot
 		return k, nil
 	}
 	s.alone = Alone{
 		See:  func() podmanetcd.Seen { return s.seen },
 		End:  func(context.Context) error { s.seen.Held, s.seen.Lives = no, no; return nil },
-		Note: s.noteStop,
+		Note: func() error { return noteStop(s.files) },
 	}
 	if prepare != nil {
 		prepare(s)
@@ -107,12 +105,18 @@ func TestADaemonThatCannotKeepEtcdSaysWhyAndStopSucceeds(t *testing.T) {
 		want    string
 	}{
 		"torn parameters": {
-			func(s *site) { keep(t, s.places.parameters, `{"nodes":{"al`); s.failing = errors.New("no certificate") },
+			func(s *site) {
+				keep(t, s.files.Path(state.EtcdParametersPath), `{"nodes":{"al`)
+				s.failing = errors.New("no certificate")
+			},
 			pairText, "no certificate",
 		},
 		"a host of another name": {func(s *site) { s.Host = "dhcp-17" }, pairText, "does not name this host, dhcp-17"},
 		"unreadable certificates": {
-			func(s *site) { keep(t, s.places.parameters, pairText); s.failing = errors.New("no certificate") },
+			func(s *site) {
+				keep(t, s.files.Path(state.EtcdParametersPath), pairText)
+				s.failing = errors.New("no certificate")
+			},
 			pairText, "no certificate",
 		},
 	} {
@@ -132,13 +136,13 @@ func TestADaemonThatCannotKeepEtcdSaysWhyAndStopSucceeds(t *testing.T) {
 }
 
 func TestTornParametersAreReplacedByTheNextStart(t *testing.T) {
-	s := begin(t, func(s *site) { keep(t, s.places.parameters, `{"nodes":{"al`) })
+	s := begin(t, func(s *site) { keep(t, s.files.Path(state.EtcdParametersPath), `{"nodes":{"al`) })
 	if a := s.order(t, "start", pairText); a.Code != podmanetcd.Success {
 		t.Errorf("start: %+v", a)
 	}
-	data, err := os.ReadFile(s.places.parameters)
-	if p, bad := podmanetcd.Decode(data); err != nil || bad != nil || len(p.Nodes) != 2 {
-		t.Errorf("%s, %v, %v", data, err, bad)
+	p, err := s.files.Parameters()
+	if err != nil || len(p.Value.Nodes) != 2 {
+		t.Errorf("%+v, %v", p, err)
 	}
 	if s.cannot.Load() != nil {
 		t.Errorf("still troubled: %+v", s.cannot.Load())
@@ -147,14 +151,14 @@ func TestTornParametersAreReplacedByTheNextStart(t *testing.T) {
 
 func TestAnEtcdThatCannotBeKeptRunsOn(t *testing.T) {
 	s := begin(t, func(s *site) {
-		keep(t, s.places.parameters, pairText)
+		keep(t, s.files.Path(state.EtcdParametersPath), pairText)
 		s.failing = errors.New("no certificate")
 		s.seen.Held, s.seen.Lives = state.Known(true), state.Known(true)
 		boot, _, err := observe.Boot()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.saveWish(member.Wish{Wish: state.EtcdStarted, Boot: boot}); err != nil {
+		if err := s.files.WriteWish(state.EtcdWishNote{Wish: state.EtcdStarted, Boot: boot}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -177,7 +181,7 @@ func TestAStopWithoutAPairEndsWhatRuns(t *testing.T) {
 		t.Errorf("stop: %+v, %+v", a, s.seen)
 	}
 	boot, _, err := observe.Boot()
-	if w := s.readWish(boot); err != nil || w.Wish != state.EtcdStopped {
+	if w := s.files.Wish(boot); err != nil || w.Wish != state.EtcdStopped {
 		t.Errorf("a keeper that comes does not know: %+v, %v", w, err)
 	}
 }
@@ -188,7 +192,7 @@ func TestAWishThatNobodyNotedIsToldByEtcd(t *testing.T) {
 	for lives, want := range map[bool]state.EtcdWish{true: state.EtcdStarted, false: state.EtcdNotAsked} {
 		s := begin(t, func(s *site) {
 			s.seen.Lives = state.Known(lives)
-			keep(t, s.places.parameters, pairText)
+			keep(t, s.files.Path(state.EtcdParametersPath), pairText)
 		})
 		<-s.set
 		if got := s.keeper().Wish().Wish; got != want {
@@ -210,7 +214,7 @@ func TestAStopThatNothingConfirmsHasFailed(t *testing.T) {
 func TestChangedParametersAreTakenWithoutAnError(t *testing.T) {
 	for _, action := range []string{"start", "reload-agent"} {
 		t.Run(action, func(t *testing.T) {
-			s := begin(t, func(s *site) { keep(t, s.places.parameters, pairText) })
+			s := begin(t, func(s *site) { keep(t, s.files.Path(state.EtcdParametersPath), pairText) })
 			<-s.set
 			if a := s.order(t, action, strings.Replace(pairText, "-997", "-5", 1)); a.Code != podmanetcd.Success {
 				t.Errorf("%+v", a)
@@ -218,12 +222,12 @@ func TestChangedParametersAreTakenWithoutAnError(t *testing.T) {
 			if err := <-s.ended; err != nil {
 				t.Errorf("the daemon begins anew: %v", err)
 			}
-			data, err := os.ReadFile(s.places.parameters)
-			if p, bad := podmanetcd.Decode(data); err != nil || bad != nil || p.OOM != -5 {
-				t.Errorf("%s, %v, %v", data, err, bad)
+			p, err := s.files.Parameters()
+			if err != nil || p.Value.OOM != -5 {
+				t.Errorf("%+v, %v", p, err)
 			}
 			boot, _, _ := observe.Boot()
-			if w := s.readWish(boot); (w.Wish == state.EtcdStarted) != (action == "start") {
+			if w := s.files.Wish(boot); (w.Wish == state.EtcdStarted) != (action == "start") {
 				t.Errorf("wish %+v", w)
 			}
 		})
@@ -231,7 +235,9 @@ func TestChangedParametersAreTakenWithoutAnError(t *testing.T) {
 }
 
 func TestAFileOfAnEarlierVersionIsNoChange(t *testing.T) {
-	s := begin(t, func(s *site) { keep(t, s.places.parameters, strings.Replace(pairText, `,"oom":-997`, "", 1)) })
+	s := begin(t, func(s *site) {
+		keep(t, s.files.Path(state.EtcdParametersPath), strings.Replace(pairText, `,"oom":-997`, "", 1))
+	})
 	<-s.set
 	if a := s.order(t, "start", pairText); a.Code != podmanetcd.Success {
 		t.Errorf("%+v", a)
@@ -244,20 +250,20 @@ func TestAFileOfAnEarlierVersionIsNoChange(t *testing.T) {
 }
 
 func TestNoErrorOfThisHostIsOneOfTheConfiguration(t *testing.T) {
-	s := begin(t, func(s *site) { keep(t, filepath.Dir(s.places.parameters), "no folder") })
+	s := begin(t, func(s *site) { keep(t, filepath.Dir(s.files.Path(state.EtcdParametersPath)), "no folder") })
 	if a := s.order(t, "start", pairText); a.Code != podmanetcd.Generic {
 		t.Errorf("a disk that takes nothing: %+v", a)
 	}
 	if a := s.order(t, "start", `{"nodes":7}`); a.Code != podmanetcd.Generic {
 		t.Errorf("a request of another version: %+v", a)
 	}
-	if _, err := os.ReadFile(s.places.parameters); errors.Is(err, fs.ErrNotExist) || err == nil {
+	if _, err := s.files.Parameters(); err == nil {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestAPairThatDoesNotNameThisHostLeavesTheKeeperAlone(t *testing.T) {
-	s := begin(t, func(s *site) { keep(t, s.places.parameters, pairText) })
+	s := begin(t, func(s *site) { keep(t, s.files.Path(state.EtcdParametersPath), pairText) })
 	<-s.set
 	if a := s.order(t, "start", strings.Replace(pairText, "alpha", "gamma", 1)); a.Code != podmanetcd.Generic || !strings.Contains(a.Reason, "parameters of before") {
 		t.Errorf("%+v", a)
@@ -265,7 +271,7 @@ func TestAPairThatDoesNotNameThisHostLeavesTheKeeperAlone(t *testing.T) {
 }
 
 func TestAMonitorOfAKeeperThatHangsLooksForItself(t *testing.T) {
-	s := begin(t, func(s *site) { keep(t, s.places.parameters, pairText) })
+	s := begin(t, func(s *site) { keep(t, s.files.Path(state.EtcdParametersPath), pairText) })
 	<-s.set
 	if err := s.keeper().Ask(state.EtcdStarted); err != nil {
 		t.Fatal(err)

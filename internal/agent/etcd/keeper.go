@@ -61,7 +61,7 @@ type Keeper struct {
 	// StandInResult is how the last take-over went, for whoever asks.
 	StandInResult func() string
 	// SaveWish keeps the wish over a restart of the daemon.
-	SaveWish func(member.Wish) error
+	SaveWish func(state.EtcdWishNote) error
 	Log      func(format string, args ...any)
 	// Reach is what this host knows of its own reach; nil for nothing.
 	Reach func() state.Reach
@@ -69,7 +69,7 @@ type Keeper struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
-	wish   member.Wish
+	wish   state.EtcdWishNote
 	report state.EtcdReport
 	// changed is closed and replaced whenever the report is.
 	changed chan struct{}
@@ -86,7 +86,7 @@ type Keeper struct {
 }
 
 // Start prepares a keeper that is wanted to do wish.
-func (k *Keeper) Start(wish member.Wish) {
+func (k *Keeper) Start(wish state.EtcdWishNote) {
 	k.wake, k.changed, k.wish = make(chan struct{}, 1), make(chan struct{}), wish
 	k.report.Wish = wish.Wish
 }
@@ -168,7 +168,7 @@ func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 // alone; the copy is not touched. And it is not emptied while kubelet starts
 // etcd again and again, which would make a cluster of its own of nothing: the
 // hand-over takes kubelet's manifest away first.
-func (k *Keeper) permitted(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict) bool {
+func (k *Keeper) permitted(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict) bool {
 	if v.Action == state.EtcdEmpty && k.Process.Foreign() {
 		return false
 	}
@@ -185,7 +185,7 @@ func (k *Keeper) permitted(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerd
 
 // care looks after the process itself: one that can answer nothing is ended,
 // one that runs by an old manifest is restarted, both in place.
-func (k *Keeper) care(ctx context.Context, w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict) error {
+func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict) error {
 	if w.Wish == state.EtcdNotAsked || k.Process.Foreign() {
 		return nil
 	}
@@ -302,7 +302,7 @@ func (k *Keeper) heardSelf(statement string) {
 }
 
 // tell makes the report of a round known.
-func (k *Keeper) tell(w member.Wish, s state.EtcdSnapshot, v state.EtcdVerdict, err error) {
+func (k *Keeper) tell(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict, err error) {
 	r := state.EtcdReport{
 		Wish: w.Wish, Snapshot: s, Verdict: v, At: s.Now, Since: s.Uptime - k.ruleSince,
 		Down: min(k.Observer.Down(s), s.Uptime-w.At), StandIn: k.StandInResult(),
@@ -344,7 +344,7 @@ func (k *Keeper) Manifest(r state.EtcdReport) state.EtcdReport {
 }
 
 // Wish is what Pacemaker asked for last.
-func (k *Keeper) Wish() member.Wish {
+func (k *Keeper) Wish() state.EtcdWishNote {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.wish
@@ -358,7 +358,7 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 	}
 	w, same := k.Wish(), k.Wish().Wish == wish
 	if !same {
-		w = member.Wish{Wish: wish, At: uptime, Boot: boot}
+		w = state.EtcdWishNote{Wish: wish, At: uptime, Boot: boot}
 	}
 	if err := k.SaveWish(w); err != nil { // also the same: a stop may have been noted without us
 		return fmt.Errorf("note what Pacemaker asks for: %w", err)

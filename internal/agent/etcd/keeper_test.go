@@ -84,7 +84,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 		t.Fatal(err)
 	}
 	k := &Keeper{
-		Process: w, StandInResult: func() string { return "" }, SaveWish: func(member.Wish) error { return nil },
+		Process: w, StandInResult: func() string { return "" }, SaveWish: func(state.EtcdWishNote) error { return nil },
 		Log: t.Logf, Publish: func(_ context.Context, text string) error {
 			if w.publishErr != nil {
 				return w.publishErr
@@ -127,7 +127,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 		WriteRecord: func(r state.EtcdRecord) error { w.record = r; return w.do("write " + string(r.State)) },
 		Ring:        k.Observer.Ring,
 	}
-	k.Start(member.Wish{Wish: wish, Boot: "boot-2"})
+	k.Start(state.EtcdWishNote{Wish: wish, Boot: "boot-2"})
 	return k
 }
 

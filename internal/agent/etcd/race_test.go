@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/fencerace"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -195,7 +196,7 @@ func TestGivingWayBeginsWhenTheBMCCanBeRead(t *testing.T) {
 }
 
 func TestTheFenceAgentIsAnswered(t *testing.T) {
-	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, places{})
+	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, records.Files{Root: t.TempDir()}, "")
 	ask := func(body string) (int, state.FenceRace) {
 		w := httptest.NewRecorder()
 		d.raceOf(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+state.RaceRequestPath, strings.NewReader(body)))
@@ -264,7 +265,7 @@ func TestTheNextCutMayBeTheOtherHosts(t *testing.T) {
 }
 
 func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
-	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, places{})
+	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, records.Files{Root: t.TempDir()}, "")
 	ask := func(body string) (int, state.Fact[bool]) {
 		w := httptest.NewRecorder()
 		d.heardOf(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+state.HeardRequestPath, strings.NewReader(body)))

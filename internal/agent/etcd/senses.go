@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/observe/reach"
 	"github.com/holdfast/holdfast/internal/render/etcdpod"
@@ -25,7 +24,7 @@ type senses struct {
 	link   pairTLS
 }
 
-func newSenses(name, peer string, p podmanetcd.Parameters, client *etcd.Client, process *process, log func(string, ...any)) *senses {
+func newSenses(name, peer string, p state.EtcdParameters, client *etcd.Client, process *process, log func(string, ...any)) *senses {
 	const pki = etcdpod.CertsDir
 	s := &senses{
 		pulse: &pulse{

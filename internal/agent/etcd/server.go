@@ -106,7 +106,7 @@ func (d *daemon) unkept() state.EtcdReport {
 		Next: "journalctl --unit podman-etcd",
 	}
 	if boot, _, err := observe.Boot(); err == nil {
-		r.Wish = d.readWish(boot).Wish
+		r.Wish = d.files.Wish(boot).Wish
 	}
 	s := d.alone.See()
 	r.Snapshot.Now, r.Snapshot.Local.Running = r.At, s.Held
@@ -164,7 +164,7 @@ func (d *daemon) take(r *http.Request) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p, err := podmanetcd.Decode(body)
+	p, err := state.DecodeEtcdParameters(body)
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/mayhold"
 	"github.com/holdfast/holdfast/internal/etcdagent"
-	"github.com/holdfast/holdfast/internal/observe/member"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -57,7 +56,7 @@ func hear(t *testing.T, d *daemon, mark string) <-chan state.EtcdReport {
 
 func TestWhoListensIsToldWhenAnotherVerdictMayFollowAndNotBefore(t *testing.T) {
 	k := &Keeper{}
-	k.Start(member.Wish{})
+	k.Start(state.EtcdWishNote{})
 	k.leave(reportOf(false))
 	d := &daemon{}
 	d.kept.Store(k)
@@ -89,7 +88,7 @@ func TestWhoListensToADaemonWithoutAPairIsToldOnceThereIsOne(t *testing.T) {
 	done := make(chan state.EtcdReport)
 	go func() { done <- d.next(t.Context(), mayhold.Mark(d.report())) }()
 	k := &Keeper{}
-	k.Start(member.Wish{})
+	k.Start(state.EtcdWishNote{})
 	k.leave(reportOf(true))
 	time.AfterFunc(50*time.Millisecond, func() { d.kept.Store(k); close(d.set) })
 	if r := <-done; !state.Is(r.Snapshot.Pacemaker.Inert, true) {
@@ -99,7 +98,7 @@ func TestWhoListensToADaemonWithoutAPairIsToldOnceThereIsOne(t *testing.T) {
 
 func TestWhoListensIsAnsweredWhenItGoes(t *testing.T) {
 	k := &Keeper{}
-	k.Start(member.Wish{})
+	k.Start(state.EtcdWishNote{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	d := &daemon{}

@@ -31,6 +31,7 @@ import (
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/payload"
 	"github.com/holdfast/holdfast/internal/probe"
+	"github.com/holdfast/holdfast/internal/records"
 	table "github.com/holdfast/holdfast/internal/redirect"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
@@ -46,7 +47,7 @@ func (n *Network) compose() {
 		&netwatch.Source{Path: netwatch.Path, Logf: n.logf, Now: n.Now}, n.stage, n.nodes,
 		&settings.Source{Servers: n.servers, Path: settings.Path, Logf: n.logf},
 		&mayhold.Source{
-			Fencing: n.Site.Topology().Fencing && n.Site.Role.ControlPlane(), Path: mayhold.Path, Record: state.EtcdRecordPath, Logf: n.logf,
+			Fencing: n.Site.Topology().Fencing && n.Site.Role.ControlPlane(), Path: mayhold.Path, Recorded: records.Files{}.HasRecord, Logf: n.logf,
 			Ask: func(ctx context.Context, mark string) (state.EtcdReport, error) {
 				return etcdagent.Next(ctx, state.EtcdSocketPath, mark)
 			},

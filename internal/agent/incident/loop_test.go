@@ -18,8 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -163,7 +164,7 @@ func (m *machine) loop(b *budget) *Loop {
 			}
 			return m.lines[read:], fmt.Sprintf("line-%d", len(m.lines)), nil
 		},
-		history: file("history.jsonl"), confirmations: file("confirmations.jsonl"), network: file("network.json"), record: file("record.json"),
+		files: records.Files{Root: m.dir}, network: file("network.json"),
 		redact: func(s string) string { return strings.ReplaceAll(s, "hunter22", "<redacted>") },
 	}
 	return l
@@ -182,7 +183,7 @@ func (m *machine) run(second float64, b *budget) error {
 
 func (m *machine) file(name, text string) {
 	m.t.Helper()
-	if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
+	if err := host.WriteFileAtomic(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -213,14 +214,14 @@ func loses(t *testing.T, a *machine) {
 	a.logs(3.2, "record 5: taking-over, member a1 (take-over.announce: the peer cannot act)")
 	a.logs(3.3, "record 6: sole, member a1 (take-over.sole: the removal is committed)")
 	a.logs(3.4, "gone.sole-alone: idle (goes on alone)")
-	line, err := json.Marshal(fence.Record{
+	line, err := json.Marshal(state.FenceEntry{
 		Time: began.Add(3150 * time.Millisecond), Target: "cp-2", By: "cp-1", Action: "reboot", Off: true, Detail: "the BMC says Off, not hunter22",
-		Phases: fence.Phases{Total: 1250 * time.Millisecond, PowerOn: 50 * time.Millisecond},
+		Phases: state.FencePhases{Total: 1250 * time.Millisecond, PowerOn: 50 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.file("history.jsonl", string(line)+"\n")
+	a.file(state.FencingHistoryPath, string(line)+"\n")
 }
 
 // returns is that cp-2 comes back and becomes a voter.
@@ -446,7 +447,7 @@ func TestTheRecordOfEtcdIsTakenFromItsFileWhereNoJournalTellsIt(t *testing.T) {
 	a := newMachine(t, "cp-1", newAPI())
 	text, err := state.EncodeEtcdRecord(state.EtcdRecord{State: state.EtcdPair, Seq: 9, Member: 1, Cluster: 2, Written: began.Add(-time.Hour)})
 	must(t, err)
-	a.file("record.json", string(text))
+	a.file(state.EtcdRecordPath, string(text))
 	must(t, a.run(0, nil), a.run(60, nil))
 	m, err := readMemory(filepath.Join(a.dir, "incidents"))
 	must(t, err)

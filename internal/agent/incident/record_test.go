@@ -1,12 +1,11 @@
 package incident
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -25,16 +24,12 @@ func TestARecordIsNotedFromItsFileWhereNoJournalTellsIt(t *testing.T) {
 		"the journal has told it":   {time.Minute, []decide.Record{{Kind: decide.Recorded, Seq: 7}}, 0},
 		"the journal ended earlier": {time.Minute, []decide.Record{{Kind: decide.Recorded, Seq: 6}, {Kind: decide.Holds}}, 1},
 	} {
-		path := filepath.Join(t.TempDir(), "record.json")
-		data, err := state.EncodeEtcdRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 7, Member: 1, Cluster: 2, Written: now.Add(-c.age)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, 0o600); err != nil {
+		files := records.Files{Root: t.TempDir()}
+		if err := files.WriteRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 7, Member: 1, Cluster: 2, Written: now.Add(-c.age)}); err != nil {
 			t.Fatal(err)
 		}
 		m := memory{Records: c.noted}
-		if err := (sources{record: path}).addRecord(t.Context(), decide.Record{Host: "cp-1", At: now}, &m); err != nil {
+		if err := (sources{files: files}).addRecord(t.Context(), decide.Record{Host: "cp-1", At: now}, &m); err != nil {
 			t.Fatal(err)
 		}
 		if got := len(m.Records) - len(c.noted); got != c.want {

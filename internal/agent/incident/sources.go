@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +17,9 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/redact"
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -31,19 +30,16 @@ type sources struct {
 	now  func() time.Time
 	// journal returns the lines after a cursor, and the last one's; all of the
 	// last days for an empty one.
-	journal       func(ctx context.Context, cursor string) ([]decide.Line, string, error)
-	history       string // of fences
-	confirmations string
-	network       string
-	record        string
-	redact        func(string) string
+	journal func(ctx context.Context, cursor string) ([]decide.Line, string, error)
+	files   records.Files
+	network string
+	redact  func(string) string
 }
 
 func thisHost(s *site.Site) sources {
 	return sources{
 		boot: observe.Boot, now: time.Now, journal: readJournal,
-		history: state.FencingHistoryPath, confirmations: filepath.Join(filepath.Dir(state.FencingHistoryPath), "confirmations.jsonl"),
-		network: network.StatusPath, record: state.EtcdRecordPath, redact: redact.New(secrets(s)...).Text,
+		network: network.StatusPath, redact: redact.New(secrets(s)...).Text,
 	}
 }
 
@@ -52,12 +48,13 @@ func thisHost(s *site.Site) sources {
 func secrets(s *site.Site) []string {
 	id := s.Identity
 	out := []string{id.AdmissionToken, id.ProgressToken, string(id.JoinKey), string(id.EncryptionRoot), s.Config.PullSecret.Reveal()}
-	targets, err := fence.Targets(state.FencingDir)
+	files := records.Files{}
+	targets, err := files.Targets()
 	if err != nil {
 		return out
 	}
 	for _, t := range targets {
-		if dev, err := fence.ReadDevice(state.FencingDir, t); err == nil {
+		if dev, err := files.Device(t); err == nil {
 			out = append(out, dev.Password)
 		}
 	}
@@ -181,15 +178,8 @@ const journalIsLate = 10 * time.Second
 // addRecord notes what the record of etcd says where no journal tells it: at
 // the first start, and after a journal was lost.
 func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) error {
-	b, err := os.ReadFile(s.record)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("record of etcd: %w", err)
-	}
-	rec, err := state.DecodeEtcdRecord(b)
-	if err != nil {
+	rec, err := s.files.Record()
+	if err != nil || rec.State == state.EtcdNone {
 		return err
 	}
 	if now.At.Sub(rec.Written).Abs() < journalIsLate {
@@ -201,7 +191,7 @@ func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) erro
 		}
 	}
 	m.Records = append(m.Records, decide.Record{
-		Host: now.Host, At: rec.Written.UTC(), Kind: decide.Recorded, State: rec.State, Seq: rec.Seq, Why: "found in its file", From: s.record,
+		Host: now.Host, At: rec.Written.UTC(), Kind: decide.Recorded, State: rec.State, Seq: rec.Seq, Why: "found in its file", From: s.files.Path(state.EtcdRecordPath),
 	})
 	return nil
 }
@@ -209,7 +199,7 @@ func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) erro
 // addFences notes the fences by this host: each at the moment at which its
 // target was known to be off.
 func (s sources) addFences(_ context.Context, now decide.Record, m *memory) error {
-	all, err := fence.History(s.history)
+	all, err := s.files.Fences()
 	if err != nil {
 		return err
 	}
@@ -224,31 +214,15 @@ func (s sources) addFences(_ context.Context, now decide.Record, m *memory) erro
 
 // addWords notes what persons confirmed on this host.
 func (s sources) addWords(_ context.Context, now decide.Record, m *memory) error {
-	b, err := os.ReadFile(s.confirmations)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("record of confirmations: %w", err)
-	}
-	for line := range bytes.Lines(b) {
-		var w struct {
-			Time           time.Time
-			Peer, Who, Why string
-			Force          bool
-			Boot           string
-			At             time.Duration
-		}
-		if json.Unmarshal(line, &w) != nil || w.Time.IsZero() {
-			continue // a line that a power cut left unfinished
-		}
+	words, err := s.files.Confirmations()
+	for _, w := range words {
 		boot, _ := bootOf(w.Boot)
 		m.Records = append(m.Records, decide.Record{
 			Host: now.Host, Boot: boot, Up: w.At, At: w.Time.UTC(), Kind: decide.Confirmed, Target: w.Peer, Who: w.Who, Why: w.Why,
 			OK: w.Force, From: "record of confirmations",
 		})
 	}
-	return nil
+	return err
 }
 
 // addNetwork notes the virtual IPs that this host holds, and whether its API

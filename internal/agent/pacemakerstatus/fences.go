@@ -1,23 +1,19 @@
 package pacemakerstatus
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/metric"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // What the metrics of fences are read from.
 var (
-	fenceHistory = state.FencingHistoryPath
-	fenceDevices = state.FencingDir
-	fenceSums    fence.Sums
+	fenceFiles records.Files
+	fenceSums  records.FenceSums
 )
 
 var (
@@ -32,19 +28,22 @@ var (
 var aboutFences = []*prometheus.Desc{fences, fenceSeconds, fencePhase, fenceWorst, fenceProven, fenceDelay}
 
 // collectFences tells what the history of this host's fences says of each host
-// that it may fence.
+// that it may fence. `holdfast explain` tells what cannot be read.
 func collectFences(out metric.Send) {
-	totals, err := fenceSums.Of(fenceHistory)
-	if err != nil {
-		return // `holdfast explain` tells
+	totals, err := fenceSums.Of(fenceFiles)
+	targets, errTargets := fenceFiles.Targets()
+	if err != nil || errTargets != nil {
+		return
 	}
-	for target, delay := range delays() {
-		out.Gauge(fenceDelay, delay.Seconds(), target)
+	for _, target := range targets {
+		if device, err := fenceFiles.Device(target); err == nil {
+			out.Gauge(fenceDelay, device.Delay.Seconds(), target)
+		}
 		collectFencesOf(out, target, totals[target])
 	}
 }
 
-func collectFencesOf(out metric.Send, target string, total fence.Total) {
+func collectFencesOf(out metric.Send, target string, total state.FenceTotal) {
 	last := total.Last
 	out.Counter(fences, float64(total.Proven), target, "true")
 	out.Counter(fences, float64(total.Failed), target, "false")
@@ -60,21 +59,4 @@ func collectFencesOf(out metric.Send, target string, total fence.Total) {
 	} {
 		out.Gauge(fencePhase, took.Seconds(), target, name)
 	}
-}
-
-// delays are the hosts that this one may fence, and what it waits first. Of a
-// device's file nothing else is read.
-func delays() map[string]time.Duration {
-	out := map[string]time.Duration{}
-	files, _ := filepath.Glob(filepath.Join(fenceDevices, "*.json")) // the pattern is well formed
-	for _, file := range files {
-		var device struct {
-			Target string        `json:"target"`
-			Delay  time.Duration `json:"delay"`
-		}
-		if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &device) == nil && device.Target != "" {
-			out[device.Target] = device.Delay
-		}
-	}
-	return out
 }

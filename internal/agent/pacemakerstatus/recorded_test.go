@@ -1,10 +1,8 @@
 package pacemakerstatus
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +14,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -70,15 +70,13 @@ func (m moment) report() state.EtcdReport {
 
 func (m moment) served(t *testing.T) []byte {
 	t.Helper()
-	dir := t.TempDir()
-	fenceHistory, fenceDevices = filepath.Join(dir, "history.jsonl"), dir
-	t.Cleanup(func() { fenceHistory, fenceDevices = state.FencingHistoryPath, state.FencingDir })
+	fenceFiles = records.Files{Root: t.TempDir()}
+	t.Cleanup(func() { fenceFiles = records.Files{} })
 	peer := map[string]string{"cp-1": "cp-2", "cp-2": "cp-1"}[m.host]
 	delay := map[string]time.Duration{"cp-1": 20 * time.Second}[peer] // the second one waits
-	device, err := json.Marshal(state.FencingDevice{Target: peer, Delay: delay, Password: "hush"})
+	_, err := fenceFiles.WriteDevice(state.FencingDevice{Target: peer, Delay: delay, Password: "hush"})
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, peer+".json"), device, 0o600))
-	must(t, os.WriteFile(fenceHistory, []byte(strings.ReplaceAll(m.fences, "%", peer)), 0o600))
+	must(t, host.WriteFileAtomic(fenceFiles.Path(state.FencingHistoryPath), []byte(strings.ReplaceAll(m.fences, "%", peer)), 0o600))
 
 	site := newCluster(t)
 	in := site.read(filepath.Join("../../../test/corpus/pacemaker/cases", m.corpus, "cp-1"))

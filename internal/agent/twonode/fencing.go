@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -18,5 +19,5 @@ func (h *Host) fencing(ctx context.Context, in twonode.Input) error {
 	if h.DryRun {
 		return nil
 	}
-	return h.WriteDevices(ctx, h.path(state.FencingDir), devices)
+	return h.WriteDevices(ctx, records.Files{Root: h.path("")}, devices)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/podman"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -41,8 +42,8 @@ type Host struct {
 	Now   func() time.Time
 	// Status asks Pacemaker.
 	Status func(context.Context) (pacemaker.Status, error)
-	// WriteDevices tries devices and writes below dir those that could fence.
-	WriteDevices func(ctx context.Context, dir string, devices []state.FencingDevice) error
+	// WriteDevices tries devices and writes those that could fence.
+	WriteDevices func(ctx context.Context, files records.Files, devices []state.FencingDevice) error
 	// Report asks the agent of etcd, Container podman.
 	Report    func(context.Context) (state.EtcdReport, error)
 	Container func(context.Context) (podman.Process, error)
@@ -54,8 +55,10 @@ type Host struct {
 func NewHost(out io.Writer) *Host {
 	return &Host{
 		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.Look, Container: podman.State,
-		WriteDevices: func(ctx context.Context, dir string, devices []state.FencingDevice) error {
-			_, err := fence.WriteDevices(ctx, dir, devices)
+		WriteDevices: func(ctx context.Context, files records.Files, devices []state.FencingDevice) error {
+			store := fence.NewStore()
+			store.Files = files
+			_, err := store.Write(ctx, devices)
 			return err
 		},
 		Report: func(ctx context.Context) (state.EtcdReport, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/podman"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -49,7 +50,7 @@ func newStand(t *testing.T) *stand {
 	s.Host = &Host{
 		Root: t.TempDir(), Wait: time.Minute, Run: s.run,
 		Sleep:        func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },
-		WriteDevices: func(context.Context, string, []state.FencingDevice) error { return nil },
+		WriteDevices: func(context.Context, records.Files, []state.FencingDevice) error { return nil },
 		Status: func(context.Context) (pacemaker.Status, error) {
 			return pacemaker.Status{}, errors.New("Pacemaker does not run")
 		},
@@ -167,9 +168,9 @@ func TestAHostIsGivenItsPeersDeviceOnly(t *testing.T) {
 	for self, peer := range map[string]string{"cp-1": "cp-2", "cp-2": "cp-1"} {
 		s := newStand(t)
 		var given []string
-		s.WriteDevices = func(_ context.Context, dir string, devices []state.FencingDevice) error {
+		s.WriteDevices = func(_ context.Context, files records.Files, devices []state.FencingDevice) error {
 			for _, d := range devices {
-				given = append(given, strings.TrimPrefix(dir, s.Root)+" "+d.Target+" "+d.Password)
+				given = append(given, strings.TrimPrefix(files.Path(state.FencingDir), s.Root)+" "+d.Target+" "+d.Password)
 			}
 			return nil
 		}
@@ -186,7 +187,7 @@ func TestAHostIsGivenItsPeersDeviceOnly(t *testing.T) {
 
 func TestABMCThatRefusesFailsTheStepWithItsWords(t *testing.T) {
 	s := newStand(t)
-	s.WriteDevices = func(_ context.Context, _ string, d []state.FencingDevice) error {
+	s.WriteDevices = func(_ context.Context, _ records.Files, d []state.FencingDevice) error {
 		return fmt.Errorf("401 for %s/%s", d[0].Username, d[0].Password)
 	}
 	if err := s.do(twonode.Fencing); err == nil || err.Error() != "fencing: 401 for admin/***" {

@@ -3,6 +3,8 @@ package podmanetcd
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // FuzzParameters has Pacemaker's configuration say anything of etcd.
@@ -22,7 +24,7 @@ func FuzzParameters(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Decode(data); err != nil {
+		if _, err := state.DecodeEtcdParameters(data); err != nil {
 			t.Errorf("%s is not read again: %v", data, err)
 		}
 	})

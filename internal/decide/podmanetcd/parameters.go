@@ -4,7 +4,6 @@
 package podmanetcd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,36 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
-
-// Parameters are what Pacemaker's configuration says about etcd. They are the
-// same on both hosts.
-type Parameters struct {
-	// Nodes are the two hosts, by node name.
-	Nodes map[string]netip.Addr `json:"nodes"`
-	// PodManifest is the file that says how etcd runs.
-	PodManifest string `json:"podManifest"`
-	// BackupDir holds the copies that were given up; Backups is how many are
-	// kept, none for zero.
-	BackupDir string `json:"backupDir"`
-	Backups   int    `json:"backups"`
-	// OOM is etcd's oom-score-adj.
-	OOM int `json:"oom"`
-}
-
-// Peer returns the name of the other host of the two, or an error if host is
-// none of them.
-func (p Parameters) Peer(host string) (string, error) {
-	if _, ok := p.Nodes[host]; !ok {
-		return "", fmt.Errorf("node_ip_map does not name this host, %s", host)
-	}
-	for name := range p.Nodes {
-		if name != host {
-			return name, nil
-		}
-	}
-	return "", fmt.Errorf("node_ip_map names no host but %s", host)
-}
 
 // parameter is one line of the table from which the meta-data are generated
 // and the environment is read.
@@ -52,43 +24,45 @@ type parameter struct {
 	kind     string // string or integer, in the words of the OCF standard
 	standard string // the default; empty for none
 	required bool
-	set      func(*Parameters, string) error
+	set      func(*state.EtcdParameters, string) error
 }
+
+var usual = state.UsualEtcdParameters()
 
 var parameters = []parameter{
 	{
 		name: "node_ip_map", short: "Both nodes and their addresses", kind: "string", required: true,
 		long: "The two nodes and the address at which etcd's peer reaches each: name:address;name:address. " +
 			"What follows the first colon is the address, so IPv6 needs no brackets.",
-		set: func(p *Parameters, v string) (err error) { p.Nodes, err = nodeMap(v); return err },
+		set: func(p *state.EtcdParameters, v string) (err error) { p.Nodes, err = nodeMap(v); return err },
 	},
 	{
 		name: "pod_manifest", short: "Pod manifest of etcd", kind: "string",
-		standard: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml",
+		standard: usual.PodManifest,
 		long:     "The manifest that the cluster renders for this node: image, arguments, volumes. etcd is restarted in place when it changes.",
-		set:      func(p *Parameters, v string) (err error) { p.PodManifest, err = absolute(v); return err },
+		set:      func(p *state.EtcdParameters, v string) (err error) { p.PodManifest, err = absolute(v); return err },
 	},
 	{
-		name: "backup_location", short: "Where given-up copies are kept", kind: "string", standard: "/var/lib/holdfast/etcd-backup",
+		name: "backup_location", short: "Where given-up copies are kept", kind: "string", standard: usual.BackupDir,
 		long: "Before a copy is emptied so that this node can join anew, it is saved here. A backup that fails never holds the join up.",
-		set:  func(p *Parameters, v string) (err error) { p.BackupDir, err = absolute(v); return err },
+		set:  func(p *state.EtcdParameters, v string) (err error) { p.BackupDir, err = absolute(v); return err },
 	},
 	{
-		name: "max_backup_snapshots", short: "How many given-up copies are kept", kind: "integer", standard: "3",
+		name: "max_backup_snapshots", short: "How many given-up copies are kept", kind: "integer", standard: strconv.Itoa(usual.Backups),
 		long: "The oldest go first. 0 saves none.",
-		set:  func(p *Parameters, v string) (err error) { p.Backups, err = number(v, 0, 100); return err },
+		set:  func(p *state.EtcdParameters, v string) (err error) { p.Backups, err = number(v, 0, 100); return err },
 	},
 	{
-		name: "oom", short: "oom-score-adj of etcd", kind: "integer", standard: "-997",
+		name: "oom", short: "oom-score-adj of etcd", kind: "integer", standard: strconv.Itoa(usual.OOM),
 		long: "How willing the kernel is to end etcd when memory is short, from -1000 (never) to 1000. It is not lowered where the host may not do so.",
-		set:  func(p *Parameters, v string) (err error) { p.OOM, err = number(v, -1000, 1000); return err },
+		set:  func(p *state.EtcdParameters, v string) (err error) { p.OOM, err = number(v, -1000, 1000); return err },
 	},
 }
 
 // Parse reads the parameters from what Pacemaker passes, by parameter name,
 // and reports every mistake at once.
-func Parse(given map[string]string) (Parameters, error) {
-	var out Parameters
+func Parse(given map[string]string) (state.EtcdParameters, error) {
+	var out state.EtcdParameters
 	var mistakes []error
 	for _, p := range parameters {
 		value, ok := given[p.name]
@@ -104,24 +78,6 @@ func Parse(given map[string]string) (Parameters, error) {
 		}
 	}
 	return out, errors.Join(mistakes...)
-}
-
-// Decode reads parameters that were kept as JSON. One that the version which
-// kept them did not know has its default, so that it counts as no change.
-func Decode(data []byte) (Parameters, error) {
-	var out Parameters
-	for _, p := range parameters {
-		if p.standard == "" {
-			continue
-		}
-		if err := p.set(&out, p.standard); err != nil {
-			return Parameters{}, fmt.Errorf("default of %s: %w", p.name, err)
-		}
-	}
-	if err := json.Unmarshal(data, &out); err != nil {
-		return Parameters{}, fmt.Errorf("parameters of etcd: %w", err)
-	}
-	return out, nil
 }
 
 // Names lists the parameters.

@@ -19,7 +19,7 @@ func TestParametersAreReadFromWhatPacemakerPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Parameters{
+	want := state.EtcdParameters{
 		Nodes:       map[string]netip.Addr{"cp-1": netip.MustParseAddr("10.98.0.11"), "cp-2": netip.MustParseAddr("2001:db8::2")},
 		PodManifest: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml",
 		BackupDir:   "/var/lib/holdfast/etcd-backup", Backups: 3, OOM: -5,
@@ -46,7 +46,7 @@ func TestEveryMistakeOfTheParametersIsToldAtOnce(t *testing.T) {
 }
 
 func TestThePeerIsFoundByItsWholeName(t *testing.T) {
-	p := Parameters{Nodes: map[string]netip.Addr{"master-1": {}, "master-1-b": {}}}
+	p := state.EtcdParameters{Nodes: map[string]netip.Addr{"master-1": {}, "master-1-b": {}}}
 	for host, want := range map[string]string{"master-1": "master-1-b", "master-1-b": "master-1", "master": ""} {
 		if got, err := p.Peer(host); got != want || (err == nil) != (want != "") {
 			t.Errorf("peer of %s: %q, %v", host, got, err)
@@ -97,11 +97,11 @@ func TestAParameterThatAnEarlierVersionDidNotKnowHasItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Decode([]byte(`{"nodes":{"cp-1":"10.0.0.1","cp-2":"10.0.0.2"},"backups":3,"later":true}`))
+	got, err := state.DecodeEtcdParameters([]byte(`{"nodes":{"cp-1":"10.0.0.1","cp-2":"10.0.0.2"},"backups":3,"later":true}`))
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	if p, err := Decode([]byte(`{"nodes":{"cp`)); err == nil {
+	if p, err := state.DecodeEtcdParameters([]byte(`{"nodes":{"cp`)); err == nil {
 		t.Errorf("a torn file was read as %+v", p)
 	}
 }

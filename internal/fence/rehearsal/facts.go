@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -35,7 +36,7 @@ type Facts struct {
 	Etcd     state.Fact[state.EtcdReport] `json:"etcd"`
 	Online   state.Fact[[]string]         `json:"online"`
 	Failures []string                     `json:"failures,omitempty"`
-	History  []fence.Record               `json:"history,omitempty"`
+	History  []state.FenceEntry           `json:"history,omitempty"`
 	// Problems say what could not be found out.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -55,7 +56,7 @@ func Gather(ctx context.Context) Facts {
 	note(err)
 	f.Boot, _, err = observe.Boot()
 	note(err)
-	f.Targets, err = fence.Targets(state.FencingDir)
+	f.Targets, err = records.Files{}.Targets()
 	note(err)
 	report, err := explain.Ask(ctx, state.EtcdSocketPath)
 	note(err)
@@ -63,7 +64,7 @@ func Gather(ctx context.Context) Facts {
 	status, err := pacemaker.Look(ctx)
 	note(err)
 	f.Online, f.Failures = state.Fact[[]string]{Known: err == nil, Value: status.Online}, status.Failures
-	history, err := fence.History(state.FencingHistoryPath)
+	history, err := records.Files{}.Fences()
 	note(err)
 	f.History = history[max(0, len(history)-historyKept):]
 	return f

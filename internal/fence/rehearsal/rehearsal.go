@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 const (
@@ -54,7 +54,7 @@ type Times struct {
 	Answers time.Duration `json:"answers,omitempty"`
 	Healthy time.Duration `json:"healthy"`
 	// Fence holds the phases of the fence itself, as the agent recorded them.
-	Fence *fence.Record `json:"fence,omitempty"`
+	Fence *state.FenceEntry `json:"fence,omitempty"`
 	// before is when the target had been fenced the last time: a record with
 	// that time is not of this crash.
 	before time.Time
@@ -196,7 +196,7 @@ func (r Run) waitHealthy(ctx context.Context, begin time.Time, target string, t 
 }
 
 // lastFence is the last record of a proven fence of a target.
-func lastFence(history []fence.Record, target string) *fence.Record {
+func lastFence(history []state.FenceEntry, target string) *state.FenceEntry {
 	for _, r := range slices.Backward(history) {
 		if r.Target == target && r.Off {
 			return &r

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -25,7 +24,7 @@ type cluster struct {
 	boot, vote time.Duration
 	// fails has Pacemaker refuse to fence a host.
 	fails   string
-	history map[string][]fence.Record
+	history map[string][]state.FenceEntry
 	// boots counts the boots of each host. While stale is set nobody notices a
 	// crash.
 	boots map[string]int
@@ -34,7 +33,7 @@ type cluster struct {
 }
 
 func newCluster() *cluster {
-	return &cluster{boot: 40 * time.Second, vote: 50 * time.Second, history: map[string][]fence.Record{}, boots: map[string]int{}}
+	return &cluster{boot: 40 * time.Second, vote: 50 * time.Second, history: map[string][]state.FenceEntry{}, boots: map[string]int{}}
 }
 
 func (c *cluster) peer(name string) string {
@@ -66,9 +65,9 @@ func (c *cluster) run(name string) Runner {
 			c.boots[args[2]]++
 		}
 		c.log = append(c.log, name+" fences "+args[2])
-		c.history[name] = append(c.history[name], fence.Record{
+		c.history[name] = append(c.history[name], state.FenceEntry{
 			Time: time.Now(), Target: args[2], Off: true, Requests: 1,
-			Phases: fence.Phases{Identify: time.Second, PowerOff: 2 * time.Second, Hold: 20 * time.Second},
+			Phases: state.FencePhases{Identify: time.Second, PowerOff: 2 * time.Second, Hold: 20 * time.Second},
 		})
 		return nil, nil
 	}
@@ -208,7 +207,7 @@ func TestAHostCrashesOnlyItsPeer(t *testing.T) {
 func TestAnOldRecordIsNoMeasurement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.history["cp-2"] = []fence.Record{{Time: time.Now().Add(-time.Hour), Target: "cp-1", Off: true, Requests: 1}}
+		c.history["cp-2"] = []state.FenceEntry{{Time: time.Now().Add(-time.Hour), Target: "cp-1", Off: true, Requests: 1}}
 		hosts := c.hosts()
 		inner := hosts[1].Run
 		hosts[1].Run = func(ctx context.Context, args ...string) ([]byte, error) {

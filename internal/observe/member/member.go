@@ -71,14 +71,6 @@ type Observer struct {
 	receivedAt time.Duration
 }
 
-// Wish is what is wanted of etcd here, and since when.
-type Wish struct {
-	Wish state.EtcdWish `json:"wish"`
-	// At is when it was asked for, since the boot named Boot.
-	At   time.Duration `json:"at"`
-	Boot string        `json:"boot"`
-}
-
 // SetMembership notes what Corosync says now. It may be called at any time.
 func (o *Observer) SetMembership(m state.Fact[state.Membership]) {
 	o.mu.Lock()
@@ -94,7 +86,7 @@ func (o *Observer) Ring() uint64 {
 }
 
 // Snapshot looks at everything once.
-func (o *Observer) Snapshot(ctx context.Context, w Wish) (state.EtcdSnapshot, error) {
+func (o *Observer) Snapshot(ctx context.Context, w state.EtcdWishNote) (state.EtcdSnapshot, error) {
 	boot, uptime, err := o.Boot()
 	if err != nil {
 		return state.EtcdSnapshot{}, err
@@ -138,7 +130,7 @@ func (o *Observer) Down(s state.EtcdSnapshot) time.Duration {
 // Forget makes the next snapshot examine the copy anew.
 func (o *Observer) Forget() { o.dataIsOld = true }
 
-func (o *Observer) pacemaker(s *state.EtcdSnapshot, w Wish) error {
+func (o *Observer) pacemaker(s *state.EtcdSnapshot, w state.EtcdWishNote) error {
 	o.mu.Lock()
 	m := o.membership
 	o.mu.Unlock()

@@ -52,7 +52,7 @@ func newObserver(t *testing.T, h *seen) *Observer {
 	}}
 }
 
-func look(t *testing.T, o *Observer, w Wish) state.EtcdSnapshot {
+func look(t *testing.T, o *Observer, w state.EtcdWishNote) state.EtcdSnapshot {
 	t.Helper()
 	s, err := o.Snapshot(t.Context(), w)
 	if err != nil {
@@ -63,12 +63,12 @@ func look(t *testing.T, o *Observer, w Wish) state.EtcdSnapshot {
 
 func TestWhatCannotBeSeenIsUnknown(t *testing.T) {
 	h := &seen{heldErr: errors.New("disk"), record: errors.New("torn")}
-	s := look(t, newObserver(t, h), Wish{})
+	s := look(t, newObserver(t, h), state.EtcdWishNote{})
 	if s.Record.Known || s.Local.Running.Known || s.Data.Known || s.Pacemaker.Contact.Known || s.Pacemaker.Inert.Known || s.Proofs.Fenced.Known || s.Statement.Known {
 		t.Errorf("%+v", s)
 	}
 	h.heldErr, h.held, h.lookErr = nil, true, errors.New("no answer")
-	s = look(t, newObserver(t, h), Wish{})
+	s = look(t, newObserver(t, h), state.EtcdWishNote{})
 	if !state.Is(s.Local.Running, true) || s.Local.Members.Known || s.Local.Leader.Known || s.Data.Known {
 		t.Errorf("an etcd that does not answer: %+v", s.Local)
 	}
@@ -77,30 +77,30 @@ func TestWhatCannotBeSeenIsUnknown(t *testing.T) {
 func TestDurationsBeginWhenSomethingIsFirstSeen(t *testing.T) {
 	h := &seen{held: true, leader: 0xa}
 	o := newObserver(t, h)
-	if s := look(t, o, Wish{}); s.Local.Leaderless != 0 || o.Mute(s) != 0 || o.Down(s) != 0 {
+	if s := look(t, o, state.EtcdWishNote{}); s.Local.Leaderless != 0 || o.Mute(s) != 0 || o.Down(s) != 0 {
 		t.Errorf("well: %+v", s.Local)
 	}
 	h.leader = 0
-	look(t, o, Wish{})
-	if s := look(t, o, Wish{}); s.Local.Leaderless != time.Second {
+	look(t, o, state.EtcdWishNote{})
+	if s := look(t, o, state.EtcdWishNote{}); s.Local.Leaderless != time.Second {
 		t.Errorf("leaderless for %s", s.Local.Leaderless)
 	}
 	h.leader = 0xa
-	if s := look(t, o, Wish{}); s.Local.Leaderless != 0 {
+	if s := look(t, o, state.EtcdWishNote{}); s.Local.Leaderless != 0 {
 		t.Error("a leader ends it")
 	}
 	h.lookErr = errors.New("no answer")
-	look(t, o, Wish{})
-	if s := look(t, o, Wish{}); o.Mute(s) != 2*time.Second {
+	look(t, o, state.EtcdWishNote{})
+	if s := look(t, o, state.EtcdWishNote{}); o.Mute(s) != 2*time.Second {
 		t.Errorf("mute for %s", o.Mute(s))
 	}
 	h.held = false
-	look(t, o, Wish{})
-	if s := look(t, o, Wish{}); o.Down(s) != time.Second || o.Mute(s) != 0 {
+	look(t, o, state.EtcdWishNote{})
+	if s := look(t, o, state.EtcdWishNote{}); o.Down(s) != time.Second || o.Mute(s) != 0 {
 		t.Errorf("down for %s", o.Down(s))
 	}
 	h.held = true
-	if s := look(t, o, Wish{}); o.Down(s) != 0 || o.Mute(s) != 0 {
+	if s := look(t, o, state.EtcdWishNote{}); o.Down(s) != 0 || o.Mute(s) != 0 {
 		t.Errorf("a young process gets its time: mute for %s", o.Mute(s))
 	}
 }
@@ -109,17 +109,17 @@ func TestACopyIsExaminedOnceForEachTimeThatEtcdStops(t *testing.T) {
 	h := &seen{}
 	o := newObserver(t, h)
 	for range 3 {
-		look(t, o, Wish{})
+		look(t, o, state.EtcdWishNote{})
 	}
 	if h.inspected != 1 {
 		t.Errorf("examined %d times", h.inspected)
 	}
 	o.Forget()
-	look(t, o, Wish{})
+	look(t, o, state.EtcdWishNote{})
 	h.held = true
-	look(t, o, Wish{})
+	look(t, o, state.EtcdWishNote{})
 	h.held = false
-	if s := look(t, o, Wish{}); h.inspected != 3 || len(s.Data.Value.Members) != 1 {
+	if s := look(t, o, state.EtcdWishNote{}); h.inspected != 3 || len(s.Data.Value.Members) != 1 {
 		t.Errorf("examined %d times; %+v", h.inspected, s.Data)
 	}
 }
@@ -128,12 +128,12 @@ func TestContactIsTheMembershipOfCorosync(t *testing.T) {
 	h := &seen{statement: state.EtcdStatement{Boot: "p", Serial: 1}}
 	o := newObserver(t, h)
 	o.SetMembership(state.Known(state.Membership{Ring: 5, Members: []string{"alpha", "beta-2"}, Quorate: false}))
-	if s := look(t, o, Wish{}); !state.Is(s.Pacemaker.Contact, false) || !state.Is(s.Pacemaker.Inert, true) || s.Statement.Known {
+	if s := look(t, o, state.EtcdWishNote{}); !state.Is(s.Pacemaker.Contact, false) || !state.Is(s.Pacemaker.Inert, true) || s.Statement.Known {
 		t.Errorf("a name that only begins like the peer's: %+v", s.Pacemaker)
 	}
 	o.SetMembership(state.Known(state.Membership{Ring: 9, Members: []string{"alpha", "beta"}, Quorate: true}))
-	look(t, o, Wish{})
-	s := look(t, o, Wish{})
+	look(t, o, state.EtcdWishNote{})
+	s := look(t, o, state.EtcdWishNote{})
 	if !state.Is(s.Pacemaker.Contact, true) || s.Pacemaker.Joined != 2*time.Second || s.Statement.Value.Age != time.Second {
 		t.Errorf("%+v, statement %s old", s.Pacemaker, s.Statement.Value.Age)
 	}
@@ -154,7 +154,7 @@ func TestAnOlderStatementOfTheSameBootDoesNotCount(t *testing.T) {
 		{state.EtcdStatement{Boot: "q", Serial: 2}, 2},
 	} {
 		h.statement = c.holds
-		if s := look(t, o, Wish{}); s.Statement.Value.Serial != c.want || s.Statement.Value.Boot != c.holds.Boot {
+		if s := look(t, o, state.EtcdWishNote{}); s.Statement.Value.Serial != c.want || s.Statement.Value.Boot != c.holds.Boot {
 			t.Errorf("of %+v counts %+v", c.holds, s.Statement.Value)
 		}
 	}
@@ -163,7 +163,7 @@ func TestAnOlderStatementOfTheSameBootDoesNotCount(t *testing.T) {
 func TestLeavingBeginsWhenPacemakerAskedForIt(t *testing.T) {
 	h := &seen{clock: time.Minute}
 	o := newObserver(t, h)
-	s := look(t, o, Wish{Wish: state.EtcdStopped, At: 50 * time.Second})
+	s := look(t, o, state.EtcdWishNote{Wish: state.EtcdStopped, At: 50 * time.Second})
 	if !s.Pacemaker.Leaving || s.Pacemaker.LeavingFor != 11*time.Second {
 		t.Errorf("%+v", s.Pacemaker)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/ports"
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -247,9 +247,10 @@ func (p *Piece) bmcs() []netip.Addr {
 // told of by who has to fence with it.
 func (p *Piece) bmcHosts() []string {
 	out := slices.Clone(p.BMCs)
-	targets, _ := fence.Targets(p.path(state.FencingDir))
+	files := records.Files{Root: p.Root}
+	targets, _ := files.Targets()
 	for _, t := range targets {
-		dev, err := fence.ReadDevice(p.path(state.FencingDir), t)
+		dev, err := files.Device(t)
 		if err != nil {
 			continue
 		}

@@ -4,8 +4,6 @@ package mayhold
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"time"
 
@@ -31,9 +29,10 @@ const patience = 15 * time.Second
 type Source struct {
 	// Fencing is true on a cluster whose two control planes fence each other.
 	Fencing bool
-	// Path is the file with the last word; Record that of the host's part in the
-	// pair.
-	Path, Record string
+	// Path is the file with the last word.
+	Path string
+	// Recorded reports whether the host has a record of its part in the pair.
+	Recorded func() bool
 	// Ask asks the keeper for a report that has another mark than this one.
 	Ask  func(ctx context.Context, mark string) (state.EtcdReport, error)
 	Logf func(format string, args ...any)
@@ -61,7 +60,7 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 		if mark = ""; report.Known {
 			mark = decide.Mark(report.Value)
 		}
-		next := decide.Decide(decide.Facts{Fencing: s.Fencing, Recorded: s.recorded(), Report: report})
+		next := decide.Decide(decide.Facts{Fencing: s.Fencing, Recorded: s.Recorded(), Report: report})
 		if !next.May.Known || next.May == last.May {
 			continue
 		}
@@ -86,7 +85,7 @@ func (s *Source) first() decide.Verdict {
 	case err == nil && string(data) == wordNo:
 		return decide.Verdict{May: state.Known(false), Reason: reason}
 	}
-	return decide.AtBoot(s.Fencing, s.recorded())
+	return decide.AtBoot(s.Fencing, s.Recorded())
 }
 
 func (s *Source) keep(may bool) error {
@@ -111,11 +110,4 @@ func (s *Source) next(ctx context.Context, mark string) (state.Fact[state.EtcdRe
 		return state.Fact[state.EtcdReport]{}, over
 	}
 	return state.Fact[state.EtcdReport]{Known: err == nil, Value: r}, nil
-}
-
-// recorded reports whether there is a record. One that cannot be looked at is
-// one.
-func (s *Source) recorded() bool {
-	_, err := os.Stat(s.Record)
-	return !errors.Is(err, fs.ErrNotExist)
 }

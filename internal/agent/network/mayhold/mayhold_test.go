@@ -3,7 +3,6 @@ package mayhold
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -40,11 +39,7 @@ func silent(context.Context, string) (state.EtcdReport, error) {
 
 func TestHardCase40_AHostHoldsNothingUntilItHasQuorumInItsBoot(t *testing.T) {
 	dir := t.TempDir()
-	record := filepath.Join(dir, "record")
-	if err := os.WriteFile(record, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := &Source{Fencing: true, Path: filepath.Join(dir, "run", "may-hold"), Record: record}
+	s := &Source{Fencing: true, Path: filepath.Join(dir, "run", "may-hold"), Recorded: func() bool { return true }}
 	for _, step := range []struct {
 		name string
 		ask  func(context.Context, string) (state.EtcdReport, error)
@@ -68,7 +63,7 @@ func TestHardCase40_AHostHoldsNothingUntilItHasQuorumInItsBoot(t *testing.T) {
 
 func TestWithoutFencingNobodyIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Source{Path: filepath.Join(t.TempDir(), "may-hold"), Record: "/nowhere", Ask: func(context.Context, string) (state.EtcdReport, error) {
+		s := &Source{Path: filepath.Join(t.TempDir(), "may-hold"), Recorded: func() bool { return false }, Ask: func(context.Context, string) (state.EtcdReport, error) {
 			t.Error("asked")
 			return state.EtcdReport{}, nil
 		}}
@@ -103,7 +98,7 @@ func (k *keeper) ask(ctx context.Context, mark string) (state.EtcdReport, error)
 func TestAKeeperThatWaitsIsAskedSeldomAndHeardAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keeper{changed: make(chan struct{})}
-		s := &Source{Fencing: true, Path: filepath.Join(t.TempDir(), "may-hold"), Record: "/nowhere", Ask: k.ask, Logf: t.Logf}
+		s := &Source{Fencing: true, Path: filepath.Join(t.TempDir(), "may-hold"), Recorded: func() bool { return false }, Ask: k.ask, Logf: t.Logf}
 		var told []state.Fact[bool]
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

@@ -1,0 +1,119 @@
+package state
+
+import "time"
+
+// FencingDevice is a BMC and the account that may switch its host off. Its
+// file is root-only.
+type FencingDevice struct {
+	Target   string `json:"target"`  // the node that it switches
+	Address  string `json:"address"` // as in the install configuration
+	Username string `json:"username"`
+	Password string `json:"password"` //nolint:gosec // the file's purpose; never logged
+	// Insecure is true where no authority vouches for the BMC's certificate: it is
+	// pinned at first sight, and nothing is said to it before.
+	Insecure bool `json:"insecure,omitempty"`
+	// Fingerprint pins the BMC's certificate: SHA-256 in hex, empty for none.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// FirstSight is true where the pin is what the BMC showed when it was first
+	// tested, and no person has named it.
+	FirstSight bool `json:"firstSight,omitempty"`
+	// UUID and Serial are the machine's own, learned from its SMBIOS while it
+	// was healthy. A BMC that reports others is another machine's.
+	UUID   string `json:"uuid,omitempty"`
+	Serial string `json:"serial,omitempty"`
+	// SystemID is what a person says that the BMC reports of this machine, as
+	// UUID or as serial number. It goes before UUID and Serial.
+	SystemID string `json:"systemID,omitempty"`
+	// LegacyTLS allows TLS below 1.2 and key exchange without forward secrecy,
+	// for this BMC.
+	LegacyTLS bool `json:"legacyTLS,omitempty"`
+	// Delay is what a fence of this target waits first, so that of two hosts
+	// that fence each other one is off before the other begins.
+	Delay time.Duration `json:"delay,omitempty"`
+}
+
+// Keys of a BMC's Secret that hold a pin: what a person named, and what a host
+// saw when it first tested the BMC. The second counts only without the first, and
+// only where no authority is to vouch for the certificate.
+const (
+	FencingPinKey      = "fingerprint"
+	FencingFirstPinKey = "firstSeenFingerprint"
+)
+
+// FencePhases are the parts of one fence, one after the other.
+type FencePhases struct {
+	// Identify ends when the BMC had answered and was shown to be the target's.
+	Identify time.Duration `json:"identify"`
+	// Hold is the delay, as far as it was waited.
+	Hold time.Duration `json:"hold,omitempty"`
+	// PowerOff is from the first request to the answer Off; zero where the
+	// target was off already.
+	PowerOff time.Duration `json:"powerOff,omitempty"`
+	// Evidence is the writing of the proof.
+	Evidence time.Duration `json:"evidence,omitempty"`
+	// PowerOn is the request to switch on again.
+	PowerOn time.Duration `json:"powerOn,omitempty"`
+	Total   time.Duration `json:"total"`
+}
+
+// FenceEntry is one line of the history of fences.
+type FenceEntry struct {
+	Time   time.Time `json:"time"`
+	Target string    `json:"target"`
+	// By is the host that fenced.
+	By     string `json:"by"`
+	Action string `json:"action"`
+	// Off is true where the target was proven to be off.
+	Off    bool   `json:"off"`
+	Detail string `json:"detail"`
+	// Requests is how often the power was to be cut; zero where the BMC said
+	// Off from the first.
+	Requests int         `json:"requests"`
+	Phases   FencePhases `json:"phases"`
+}
+
+// FenceTotal sums up all fences of a target by one host.
+type FenceTotal struct {
+	Proven int `json:"proven"`
+	Failed int `json:"failed"`
+	// Last is the last proven one.
+	Last FenceEntry `json:"last"`
+	// Worst is how long the slowest proven one took, without its delay.
+	Worst time.Duration `json:"worst"`
+	// Cut is when a proven one last had to cut the power.
+	Cut time.Time `json:"cut"`
+}
+
+// FenceTotals are by target.
+type FenceTotals map[string]FenceTotal
+
+// Add counts one more fence.
+func (all FenceTotals) Add(e FenceEntry) {
+	t := all[e.Target]
+	if e.Off {
+		t.Proven, t.Last = t.Proven+1, e
+		t.Worst = max(t.Worst, e.Phases.Identify+e.Phases.PowerOff+e.Phases.Evidence)
+	} else {
+		t.Failed++
+	}
+	if e.Off && e.Requests > 0 {
+		t.Cut = e.Time
+	}
+	all[e.Target] = t
+}
+
+// ConfirmationEntry is one line of the record of confirmations.
+type ConfirmationEntry struct {
+	Time   time.Time     `json:"time"`
+	Host   string        `json:"host"`
+	Peer   string        `json:"peer"`
+	Who    string        `json:"who"`
+	Why    string        `json:"why"`
+	Force  bool          `json:"force"`
+	Phrase string        `json:"phrase,omitempty"`
+	Power  string        `json:"power"` // what the peer's BMC said, or why it said nothing
+	Rule   string        `json:"rule"`  // under which this host waited
+	Record EtcdState     `json:"record"`
+	Boot   string        `json:"boot"`
+	At     time.Duration `json:"at"`
+}
