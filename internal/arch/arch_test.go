@@ -28,7 +28,6 @@ const (
 	effect              // an adapter of one outer thing, or a reader or writer of hosts
 	loop                // composes the others
 	lab                 // the test bed, its hardware simulators and what only tests import
-	person              // a person's command, which also drives labs
 	binary              // wiring
 )
 
@@ -49,6 +48,7 @@ var layers = map[string]layer{
 	"internal/host":         effect,
 	"internal/keys":         effect,
 	"internal/kube":         effect,
+	"internal/labprogram":   effect,
 	"internal/redfish":      effect,
 	"internal/resolver":     effect,
 	"internal/etcd":         effect,
@@ -73,6 +73,7 @@ var layers = map[string]layer{
 	"internal/probe":        effect,
 	"internal/act":          effect,
 	"internal/ocf":          loop,
+	"internal/cli":          loop,
 	"internal/command":      loop,
 	"internal/agent":        loop,
 	"internal/configserver": loop,
@@ -91,7 +92,6 @@ var layers = map[string]layer{
 	"internal/golden":       lab,
 	"internal/sitetest":     lab,
 	"internal/netnstest":    lab,
-	"internal/cli":          person,
 	"cmd":                   binary,
 	"test":                  lab,
 	"hack/mutate":           lab,
@@ -302,7 +302,7 @@ func TestDataFlowsOneWayAmongPurePackages(t *testing.T) {
 
 // rows are the first words of the layers' rows in docs/ARCHITECTURE.md.
 var rows = map[layer]string{
-	pure: "| pure |", effect: "| effects |", loop: "| loops |", lab: "| lab |", person: "| person |", binary: "| binaries |",
+	pure: "| pure |", effect: "| effects |", loop: "| loops |", lab: "| lab |", binary: "| binaries |",
 }
 
 func TestTheDocumentNamesEveryPackageInItsLayer(t *testing.T) {
@@ -335,6 +335,31 @@ func TestImportsNeverGoAgainstTheFlow(t *testing.T) {
 				t.Errorf("%s imports %s, which lies above it", strings.TrimPrefix(p.ImportPath, module), strings.TrimPrefix(imported, module))
 			}
 		}
+	}
+}
+
+// labProgram is the one program that holds the test bed.
+const labProgram = "cmd/holdfast-lab"
+
+func TestOneProgramAloneHoldsTheTestBed(t *testing.T) {
+	found := 0
+	for _, p := range listPackages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module)
+		if !within(rel, "cmd") {
+			continue
+		}
+		for _, dep := range p.Deps {
+			l, ok := layerOf(dep)
+			if !strings.HasPrefix(dep, module) || !ok || l != lab {
+				continue
+			}
+			if found++; rel != labProgram {
+				t.Errorf("%s holds %s: the test bed belongs into %s, which is asked through internal/labprogram", rel, strings.TrimPrefix(dep, module), labProgram)
+			}
+		}
+	}
+	if found == 0 {
+		t.Errorf("%s holds nothing of the test bed: is it somewhere else?", labProgram)
 	}
 }
 
