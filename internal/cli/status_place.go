@@ -137,7 +137,7 @@ func (p *place) openLab(cmd *cobra.Command) (looker, error) {
 		api = append(api, a)
 	}
 	return func(ctx context.Context) (standing.View, error) {
-		limit, stop := context.WithTimeout(ctx, labTime)
+		limit, stop := context.WithTimeoutCause(ctx, labTime, fmt.Errorf("no answer within %s", labTime))
 		defer stop()
 		at, err := labPlace(limit, p.lab)
 		if err != nil {
@@ -154,8 +154,9 @@ func (p *place) openLab(cmd *cobra.Command) (looker, error) {
 	}, nil
 }
 
-// labTime bounds the question to holdfast-lab, whose daemon may hang at a host.
-const labTime = time.Second
+// labTime bounds the question to holdfast-lab, which is started for it, and whose
+// daemon may hang at a host.
+const labTime = 2 * time.Second
 
 func labHost(h labprogram.Host) *gathering.Host {
 	if h.Root == "" {
