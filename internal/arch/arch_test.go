@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/payload"
 )
 
 const module = "github.com/holdfast/holdfast/"
@@ -360,6 +362,44 @@ func TestOneProgramAloneHoldsTheTestBed(t *testing.T) {
 	}
 	if found == 0 {
 		t.Errorf("%s holds nothing of the test bed: is it somewhere else?", labProgram)
+	}
+}
+
+// templates are the packages by which a program can call any method by its name.
+// The linker then keeps every method of every type: holdfast had 108 MB with them
+// and 61 without, both with symbols.
+var templates = []string{"text/template", "html/template"}
+
+// templateFree are the programs that execute no template. cobra may import them:
+// it executes one only for a command that has its own help template.
+var templateFree = []string{"cmd/holdfast", labProgram, "cmd/holdfast-operator", "cmd/podman-etcd", "cmd/fence-holdfast"}
+
+func TestProgramsThatAreToBeSmallExecuteNoTemplate(t *testing.T) {
+	for _, program := range templateFree {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", payload.OwnTag,
+			"-f", `{{.ImportPath}} {{join .Imports " "}}`, module+program).Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		for line := range strings.Lines(string(out)) {
+			words := strings.Fields(line)
+			from, imports := words[0], words[1:]
+			if from == "github.com/spf13/cobra" || from == "html/template" {
+				continue
+			}
+			for _, bad := range templates {
+				if slices.Contains(imports, bad) {
+					t.Errorf("%s imports %s, and %s is to be small: render it another way", from, bad, program)
+				}
+			}
+		}
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(makefile), "-tags "+payload.OwnTag+" ") {
+		t.Errorf("the Makefile builds without the tag %s", payload.OwnTag)
 	}
 }
 
