@@ -61,7 +61,7 @@ release: build ## Build the release payload
 .PHONY: build
 build:
 	@mkdir -p _output/bin
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -o _output/bin/ ./cmd/...
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags='-s -w' -o _output/bin/ ./cmd/...
 
 .PHONY: setup
 setup:

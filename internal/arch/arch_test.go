@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/payload"
 )
 
 const module = "github.com/holdfast/holdfast/"
@@ -28,7 +30,6 @@ const (
 	effect              // an adapter of one outer thing, or a reader or writer of hosts
 	loop                // composes the others
 	lab                 // the test bed, its hardware simulators and what only tests import
-	person              // a person's command, which also drives labs
 	binary              // wiring
 )
 
@@ -50,6 +51,7 @@ var layers = map[string]layer{
 	"internal/records":      effect,
 	"internal/keys":         effect,
 	"internal/kube":         effect,
+	"internal/labprogram":   effect,
 	"internal/redfish":      effect,
 	"internal/resolver":     effect,
 	"internal/etcd":         effect,
@@ -74,6 +76,7 @@ var layers = map[string]layer{
 	"internal/probe":        effect,
 	"internal/act":          effect,
 	"internal/ocf":          loop,
+	"internal/cli":          loop,
 	"internal/command":      loop,
 	"internal/agent":        loop,
 	"internal/configserver": loop,
@@ -92,7 +95,6 @@ var layers = map[string]layer{
 	"internal/golden":       lab,
 	"internal/sitetest":     lab,
 	"internal/netnstest":    lab,
-	"internal/cli":          person,
 	"cmd":                   binary,
 	"test":                  lab,
 	"hack/mutate":           lab,
@@ -303,7 +305,7 @@ func TestDataFlowsOneWayAmongPurePackages(t *testing.T) {
 
 // rows are the first words of the layers' rows in docs/ARCHITECTURE.md.
 var rows = map[layer]string{
-	pure: "| pure |", effect: "| effects |", loop: "| loops |", lab: "| lab |", person: "| person |", binary: "| binaries |",
+	pure: "| pure |", effect: "| effects |", loop: "| loops |", lab: "| lab |", binary: "| binaries |",
 }
 
 func TestTheDocumentNamesEveryPackageInItsLayer(t *testing.T) {
@@ -336,6 +338,69 @@ func TestImportsNeverGoAgainstTheFlow(t *testing.T) {
 				t.Errorf("%s imports %s, which lies above it", strings.TrimPrefix(p.ImportPath, module), strings.TrimPrefix(imported, module))
 			}
 		}
+	}
+}
+
+// labProgram is the one program that holds the test bed.
+const labProgram = "cmd/holdfast-lab"
+
+func TestOneProgramAloneHoldsTheTestBed(t *testing.T) {
+	found := 0
+	for _, p := range listPackages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module)
+		if !within(rel, "cmd") {
+			continue
+		}
+		for _, dep := range p.Deps {
+			l, ok := layerOf(dep)
+			if !strings.HasPrefix(dep, module) || !ok || l != lab {
+				continue
+			}
+			if found++; rel != labProgram {
+				t.Errorf("%s holds %s: the test bed belongs into %s, which is asked through internal/labprogram", rel, strings.TrimPrefix(dep, module), labProgram)
+			}
+		}
+	}
+	if found == 0 {
+		t.Errorf("%s holds nothing of the test bed: is it somewhere else?", labProgram)
+	}
+}
+
+// templates are the packages by which a program can call any method by its name.
+// The linker then keeps every method of every type: holdfast had 108 MB with them
+// and 61 without, both with symbols.
+var templates = []string{"text/template", "html/template"}
+
+// templateFree are the programs that execute no template. cobra may import them:
+// it executes one only for a command that has its own help template.
+var templateFree = []string{"cmd/holdfast", labProgram, "cmd/holdfast-operator", "cmd/podman-etcd", "cmd/fence-holdfast"}
+
+func TestProgramsThatAreToBeSmallExecuteNoTemplate(t *testing.T) {
+	for _, program := range templateFree {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", payload.OwnTag,
+			"-f", `{{.ImportPath}} {{join .Imports " "}}`, module+program).Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		for line := range strings.Lines(string(out)) {
+			words := strings.Fields(line)
+			from, imports := words[0], words[1:]
+			if from == "github.com/spf13/cobra" || from == "html/template" {
+				continue
+			}
+			for _, bad := range templates {
+				if slices.Contains(imports, bad) {
+					t.Errorf("%s imports %s, and %s is to be small: render it another way", from, bad, program)
+				}
+			}
+		}
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(makefile), "-tags "+payload.OwnTag+" ") {
+		t.Errorf("the Makefile builds without the tag %s", payload.OwnTag)
 	}
 }
 

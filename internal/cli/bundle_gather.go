@@ -16,12 +16,11 @@ import (
 	support "github.com/holdfast/holdfast/internal/bundle"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/site"
 )
 
 // gatherBundle finds what a bundle is collected from. It reaches nothing yet but
-// a lab's daemon.
+// holdfast-lab.
 func gatherBundle(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 	if f.lab != "" {
 		return gatherLab(cmd, f)
@@ -103,16 +102,14 @@ func openBundleAPI(kubeconfig string) (*support.Cluster, error) {
 // gatherLab collects from the API of a lab and from all its hosts.
 func gatherLab(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 	g := gathered{name: "lab-" + f.lab}
-	b, c, err := openLab(cmd, f.lab)
+	at, err := labPlace(cmd.Context(), f.lab)
 	if err != nil {
 		return g, err
 	}
-	for _, h := range b.Layout.Hosts {
-		g.hosts = append(g.hosts, namedRun{h.Name, func(ctx context.Context, line ...string) ([]byte, error) {
-			return b.Output(ctx, c, h.Name, line...)
-		}})
+	for _, h := range at.Hosts {
+		g.hosts = append(g.hosts, namedRun{h.Name, support.Run(rehearsal.Through(h.Enter))})
 	}
-	if path, err := b.WriteKubeconfig(cmd.Context(), c); err != nil {
+	if path, err := at.APIAccess(); err != nil {
 		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))
 	} else {
 		g.cluster(path)
@@ -120,13 +117,13 @@ func gatherLab(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 	for _, h := range g.hosts {
 		g.items = append(g.items, support.Host(h.name, f.since, h.run)...)
 	}
-	g.items = append(g.items, labLog(b))
+	g.items = append(g.items, labLog(at.Log))
 	return g, nil
 }
 
-func labLog(b *lab.Lab) support.Item {
+func labLog(path string) support.Item {
 	return support.Item{
 		Path: "lab.log", From: "lab", What: "log of the lab's daemon", Tail: true,
-		Collect: func(context.Context) ([]byte, error) { return os.ReadFile(b.LogPath()) },
+		Collect: func(context.Context) ([]byte, error) { return os.ReadFile(path) },
 	}
 }

@@ -31,7 +31,7 @@ type UsageError = command.UsageError
 func Run(ctx context.Context, streams Streams, args []string) int {
 	quietClient()
 	kube.NoticeDeadConnections()
-	return command.Run(ctx, newRoot(streams), streams, args) //nolint:contextcheck // cobra hands the context to each command
+	return command.Run(ctx, newRoot(streams), streams, helpOfLab(args)) //nolint:contextcheck // cobra hands the context to each command
 }
 
 // quietClient keeps client-go from writing its log onto the terminal: what a

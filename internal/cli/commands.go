@@ -19,7 +19,7 @@ func commands(streams Streams) []*cobra.Command {
 		newFencing(streams),
 		newVIP(streams),
 		newEncryption(streams),
-		newLab(streams),
+		newLab(),
 		newVersion(streams),
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 )
 
@@ -163,7 +164,7 @@ func (f *doctorFlags) print(streams Streams, facts decide.Facts, results []decid
 	if f.output == "json" || f.output == "yaml" {
 		return printData(streams.Out, f.output, examined{decide.Worst(results), results, &facts})
 	}
-	_, err := fmt.Fprint(streams.Out, decide.Text(facts, results, decide.Style{Colour: isTerminal(streams.Out), Wide: f.output == "wide"}))
+	_, err := fmt.Fprint(streams.Out, decide.Text(facts, results, decide.Style{Colour: command.IsTerminal(streams.Out), Wide: f.output == "wide"}))
 	return err
 }
 

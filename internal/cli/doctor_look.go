@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/doctor"
 	"github.com/holdfast/holdfast/internal/doctor/cluster"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
-	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/labprogram"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -34,7 +33,7 @@ func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
 	if f.facts != "" {
 		return recordedFacts(f.facts)
 	}
-	asks, err := f.askables()
+	at, err := f.labPlace(ctx)
 	if err != nil {
 		return decide.Facts{}, err
 	}
@@ -43,11 +42,11 @@ func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
 	var noAPI error
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		found, noAPI = f.askAPI(inner)
+		found, noAPI = f.askAPI(inner, at)
 		return nil
 	})
 	group.Go(func() error {
-		hosts = f.askHosts(inner, asks)
+		hosts = f.askHosts(inner, f.askables(at))
 		return nil
 	})
 	_ = group.Wait()
@@ -72,8 +71,8 @@ func troubles(hosts []decide.Host) error {
 	return errors.Join(out...)
 }
 
-func (f *doctorFlags) askAPI(ctx context.Context) (cluster.Found, error) {
-	kubeconfig, err := f.kubeconfigPath(ctx)
+func (f *doctorFlags) askAPI(ctx context.Context, at labprogram.Place) (cluster.Found, error) {
+	kubeconfig, err := f.kubeconfigPath(at)
 	if err != nil {
 		return cluster.Found{}, err
 	}
@@ -84,48 +83,33 @@ func (f *doctorFlags) askAPI(ctx context.Context) (cluster.Found, error) {
 	return c.Look(ctx)
 }
 
-func (f *doctorFlags) kubeconfigPath(ctx context.Context) (string, error) {
+func (f *doctorFlags) kubeconfigPath(at labprogram.Place) (string, error) {
 	if f.lab == "" || f.kubeconfig != "" {
 		return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()), nil
 	}
-	b, err := lab.Open(labRoot(), f.lab)
-	if err != nil {
-		return "", err
+	return at.APIAccess()
+}
+
+// labPlace is where the things of the lab are that is asked, if one is.
+func (f *doctorFlags) labPlace(ctx context.Context) (labprogram.Place, error) {
+	if f.lab == "" {
+		return labprogram.Place{}, nil
 	}
-	c, err := b.EnsureDaemon(ctx, lab.SelfLauncher)
-	if err != nil {
-		return "", err
-	}
-	return b.WriteKubeconfig(ctx, c)
+	return labPlace(ctx, f.lab)
 }
 
 // askables are the hosts that are asked besides this one.
-func (f *doctorFlags) askables() ([]askable, error) {
+func (f *doctorFlags) askables(at labprogram.Place) []askable {
 	var out []askable
 	for _, name := range f.hosts {
 		out = append(out, askable{name, rehearsal.Through(strings.Fields(strings.ReplaceAll(f.exec, "{}", name)))})
 	}
-	if f.lab == "" {
-		return out, nil
+	for _, h := range at.Hosts {
+		if h.ControlPlane {
+			out = append(out, askable{h.Name, rehearsal.Through(h.Exec)})
+		}
 	}
-	if err := needRoot(); err != nil {
-		return nil, err
-	}
-	b, err := lab.Open(labRoot(), f.lab)
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range b.Layout.ControlPlanes() {
-		out = append(out, askable{h.Name, func(ctx context.Context, args ...string) ([]byte, error) {
-			var text, errs bytes.Buffer
-			err := b.Exec(ctx, h, args, lab.ExecStreams{In: strings.NewReader(""), Out: &text, Err: &errs})
-			if err != nil && errs.Len() > 0 {
-				err = fmt.Errorf("%w: %s", err, strings.TrimSpace(errs.String()))
-			}
-			return text.Bytes(), err
-		}})
-	}
-	return out, nil
+	return out
 }
 
 // askHosts asks all at once, and looks at this host where it is one of the

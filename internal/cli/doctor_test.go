@@ -28,7 +28,7 @@ func doctorOn(t *testing.T, facts decide.Facts, args ...string) (int, string, st
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return runLabCLI(t, append([]string{"doctor", "--facts", path}, args...)...)
+	return runLine(t, append([]string{"doctor", "--facts", path}, args...)...)
 }
 
 // swapping is a single host that has that much swap, and of which nothing else
@@ -85,13 +85,13 @@ func TestWhatDoctorPrintsAsJSONIsJudgedAgainTheSame(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, again, _ := runLabCLI(t, "doctor", "--facts", path, "-o", "json"); code != 4 || again != text {
+	if code, again, _ := runLine(t, "doctor", "--facts", path, "-o", "json"); code != 4 || again != text {
 		t.Errorf("%d\n%s\n%s", code, text, again)
 	}
 }
 
 func TestAWrongLineOfDoctorNamesAllMistakes(t *testing.T) {
-	code, _, errs := runLabCLI(t, "doctor", "no-such", "--explain", "nor-this", "--list", "--exec", "ssh root")
+	code, _, errs := runLine(t, "doctor", "no-such", "--explain", "nor-this", "--list", "--exec", "ssh root")
 	if code != ExitUsage {
 		t.Errorf("exit code %d", code)
 	}
@@ -101,7 +101,7 @@ func TestAWrongLineOfDoctorNamesAllMistakes(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"--facts", "/nonexistent"}, {"--facts", "x", "--disk"}, {"-o", "xml"}, {"--lab", "a", "--hosts", "b"}} {
-		if code, _, errs := runLabCLI(t, append([]string{"doctor"}, args...)...); code != ExitUsage {
+		if code, _, errs := runLine(t, append([]string{"doctor"}, args...)...); code != ExitUsage {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
@@ -109,23 +109,23 @@ func TestAWrongLineOfDoctorNamesAllMistakes(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"checks":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := runLabCLI(t, "doctor", "--facts", path); code != ExitUsage || !strings.Contains(errs, "it holds no facts") {
+	if code, _, errs := runLine(t, "doctor", "--facts", path); code != ExitUsage || !strings.Contains(errs, "it holds no facts") {
 		t.Errorf("%d %s", code, errs)
 	}
 }
 
 func TestDoctorListsAndExplainsEveryCheck(t *testing.T) {
-	_, list, _ := runLabCLI(t, "doctor", "--list")
+	_, list, _ := runLine(t, "doctor", "--list")
 	for _, c := range decide.Checks() {
 		if !strings.Contains(list, "\n"+c.ID+" ") {
 			t.Errorf("%s is not listed", c.ID)
 		}
-		if code, text, _ := runLabCLI(t, "doctor", "--explain", c.ID); code != ExitOK || !strings.Contains(text, c.Title) || !strings.Contains(text, "  $ "+c.Type[0]) {
+		if code, text, _ := runLine(t, "doctor", "--explain", c.ID); code != ExitOK || !strings.Contains(text, c.Title) || !strings.Contains(text, "  $ "+c.Type[0]) {
 			t.Errorf("%s: %d\n%s", c.ID, code, text)
 		}
 	}
 	var all []listed
-	if _, text, _ := runLabCLI(t, "doctor", "--list", "-o", "json"); json.Unmarshal([]byte(text), &all) != nil || len(all) != len(decide.Checks()) {
+	if _, text, _ := runLine(t, "doctor", "--list", "-o", "json"); json.Unmarshal([]byte(text), &all) != nil || len(all) != len(decide.Checks()) {
 		t.Errorf("%s", text)
 	}
 }
@@ -221,11 +221,11 @@ func TestDoctorThatSeesNothingSaysHowToSeeMore(t *testing.T) {
 		t.Skip("NOT TESTED: this machine is a host of a cluster")
 	}
 	missing := filepath.Join(t.TempDir(), "kubeconfig")
-	code, out, errs := runLabCLI(t, "doctor", "--kubeconfig", missing)
+	code, out, errs := runLine(t, "doctor", "--kubeconfig", missing)
 	if code != ExitFailed || out != "" || !strings.Contains(errs, "--kubeconfig or --hosts") || !strings.Contains(errs, missing) {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	code, _, errs = runLabCLI(t, "doctor", "--kubeconfig", missing, "--hosts", "cp-1", "--exec", "sh -c exit\\ 7 {}")
+	code, _, errs = runLine(t, "doctor", "--kubeconfig", missing, "--hosts", "cp-1", "--exec", "sh -c exit\\ 7 {}")
 	if code != ExitFailed || !strings.Contains(errs, "cp-1: ") {
 		t.Errorf("the host's own trouble is said too: %d %s", code, errs)
 	}

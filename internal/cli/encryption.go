@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/kube"
@@ -35,7 +36,7 @@ while a control plane lives.`,
 type encryptionFlags struct{ kubeconfig, output string }
 
 func (f *encryptionFlags) register(cmd *cobra.Command) {
-	outputFlag(cmd, &f.output)
+	command.OutputFlag(cmd, &f.output)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
 }
 
@@ -107,7 +108,7 @@ func reportOf(s encryption.Seen, step encryption.Step) keysReport {
 
 func (r keysReport) print(w io.Writer, output string) error {
 	if output == "json" {
-		return printJSON(w, r)
+		return command.PrintJSON(w, r)
 	}
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintf(t, "wanted\t%s\n", orDash(encryption.Keys(r.Wanted).String()))

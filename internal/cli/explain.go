@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
@@ -180,13 +181,13 @@ func printExplained(out io.Writer, format string, in words.Input, e words.Explan
 	case "json", "yaml":
 		return printData(out, format, withSnapshot(in, e))
 	}
-	_, err := io.WriteString(out, words.Text(e, words.Style{Colour: isTerminal(out), Wide: format == "wide"}))
+	_, err := io.WriteString(out, words.Text(e, words.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
 	return err
 }
 
 func printData(out io.Writer, format string, v any) error {
 	if format == "json" {
-		return printJSON(out, v)
+		return command.PrintJSON(out, v)
 	}
 	b, err := yaml.Marshal(v)
 	if err != nil {

@@ -89,7 +89,7 @@ func TestTheRunbookShowsWhatIsPrinted(t *testing.T) {
 		now := shown.ReplaceAllStringFunc(string(b), func(block string) string {
 			found++
 			line := shown.FindStringSubmatch(block)[1]
-			_, out, errs := runLabCLI(t, strings.Fields(line)[1:]...)
+			_, out, errs := runLine(t, strings.Fields(line)[1:]...)
 			return "```\n$ " + line + "\n" + out + errs + "```"
 		})
 		if now == string(b) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 	"github.com/holdfast/holdfast/internal/records"
@@ -41,7 +42,7 @@ func newFencingFacts(streams Streams) *cobra.Command {
 			if err := needFencingRoot(); err != nil {
 				return err
 			}
-			return printJSON(streams.Out, rehearsal.Gather(cmd.Context()))
+			return command.PrintJSON(streams.Out, rehearsal.Gather(cmd.Context()))
 		},
 	}
 }

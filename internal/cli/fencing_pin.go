@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/kube"
@@ -64,7 +65,7 @@ usage.`,
 			return p.run(cmd.Context(), args[0])
 		},
 	}
-	outputFlag(cmd, &f.output)
+	command.OutputFlag(cmd, &f.output)
 	flags := cmd.Flags()
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the certificate, as the BMC's own page has it: another one is refused, and nothing is asked")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show both certificates")
@@ -137,7 +138,7 @@ func (p *pinning) run(ctx context.Context, target string) error {
 	}
 	if p.dryRun || both.Same && !both.FirstSight {
 		if p.output == "json" {
-			return printJSON(p.streams.Out, both)
+			return command.PrintJSON(p.streams.Out, both)
 		}
 		return nil
 	}
@@ -206,7 +207,7 @@ func (p *pinning) pin(ctx context.Context, both pins) error {
 	}
 	out := outcomeOf(ctx, both.Target, result, told, p.clear)
 	if p.output == "json" {
-		return printJSON(p.streams.Out, acceptedPin{both, out})
+		return command.PrintJSON(p.streams.Out, acceptedPin{both, out})
 	}
 	_, err = fmt.Fprintf(p.streams.Out, "pinned: the BMC takes the account and is that of %s (identity %s)\n", both.Target, result.Report.Identity)
 	return errors.Join(err, out.text(p.streams, told))

@@ -168,7 +168,7 @@ func TestARotationLeavesThePinAndAnAuthorityTakesItsPlace(t *testing.T) {
 
 func TestMistakesOfAPinAreTold(t *testing.T) {
 	for _, args := range [][]string{{"fencing", "pin"}, {"fencing", "pin", "cp-1", "--fingerprint", "SHA1:ab"}} {
-		if code, _, errs := runLabCLI(t, args...); code != ExitUsage {
+		if code, _, errs := runLine(t, args...); code != ExitUsage {
 			t.Errorf("%q: exit %d: %s", args, code, errs)
 		}
 	}

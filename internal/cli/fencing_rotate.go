@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -73,7 +74,7 @@ changed, or it failed; 2 wrong usage.`,
 			return r.run(cmd.Context(), args[0])
 		},
 	}
-	outputFlag(cmd, &f.output)
+	command.OutputFlag(cmd, &f.output)
 	flags := cmd.Flags()
 	flags.StringVar(&f.username, "username", "", "the new user (default: the one that is there)")
 	flags.StringVar(&f.passwordFile, "password-file", "", "file that holds the new password, without its last line break; - is the standard input")
@@ -172,7 +173,7 @@ func (r *rotation) run(ctx context.Context, target string) error {
 	}
 	out := outcomeOf(ctx, target, result, told, r.clear)
 	if r.output == "json" {
-		return printJSON(r.streams.Out, out)
+		return command.PrintJSON(r.streams.Out, out)
 	}
 	_, err = fmt.Fprintf(r.streams.Out, "%s: the BMC takes the account and is that of %s (identity %s)\n", target, target, result.Report.Identity)
 	if rep := result.Report; err == nil && rep.Certificate == fence.CertificateFirstSight {
@@ -303,7 +304,7 @@ func (r *rotation) prompt(dev state.FencingDevice) (string, error) {
 func (r *rotation) pushAll(ctx context.Context) error {
 	pushed, err := r.store.Push(ctx, lazySecrets(r.cluster))
 	if r.output == "json" {
-		err = errors.Join(printJSON(r.streams.Out, map[string][]string{"written": pushed}), err)
+		err = errors.Join(command.PrintJSON(r.streams.Out, map[string][]string{"written": pushed}), err)
 	} else if err == nil {
 		_, err = fmt.Fprintf(r.streams.Out, "Secrets written: %s\n", orDash(strings.Join(pushed, ", ")))
 	}

@@ -46,7 +46,7 @@ func (s twoHosts) answers(t *testing.T, name string, v verifiedBMCs, facts rehea
 func (s twoHosts) verify(t *testing.T, more ...string) (code int, out, errs string) {
 	t.Helper()
 	args := append([]string{"fencing", "verify", "--hosts", "cp-1,cp-2", "--exec", "sh " + s.dir + "/{}"}, more...)
-	return runLabCLI(t, args...)
+	return runLine(t, args...)
 }
 
 func goodReport(target, uuid string) fence.Report {
@@ -122,7 +122,7 @@ func TestAClusterThatIsNotInFullHealthIsNotCrashed(t *testing.T) {
 }
 
 func TestMistakesOfAVerificationAreToldAtOnce(t *testing.T) {
-	code, _, errs := runLabCLI(t, "fencing", "verify", "--hosts", "cp-1", "--exec", "ssh", "--calibrate", "--timeout", "-1s")
+	code, _, errs := runLine(t, "fencing", "verify", "--hosts", "cp-1", "--exec", "ssh", "--calibrate", "--timeout", "-1s")
 	if code != ExitUsage {
 		t.Errorf("exit %d", code)
 	}
@@ -216,7 +216,7 @@ func TestAPasswordIsNotAskedForWhereNobodyCanType(t *testing.T) {
 }
 
 func TestMistakesOfARotationAreToldAtOnce(t *testing.T) {
-	code, _, errs := runLabCLI(t, "fencing", "rotate", "--pin", "--fingerprint", "x", "--address", "http://u:hush@x", "--certificate-verification", "Maybe")
+	code, _, errs := runLine(t, "fencing", "rotate", "--pin", "--fingerprint", "x", "--address", "http://u:hush@x", "--certificate-verification", "Maybe")
 	if code != ExitUsage || strings.Contains(errs, "hush") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
@@ -243,7 +243,7 @@ func TestAPersonsWordAboutTheBMCIsWrittenAndTakenAway(t *testing.T) {
 	if dev, err := fence.ReadDevice(r.store.Files, "cp-1"); err != nil || dev.SystemID != "" || dev.LegacyTLS {
 		t.Errorf("%+v, %v", dev, err)
 	}
-	code, _, errs := runLabCLI(t, "fencing", "rotate", "cp-1", "--tls", "1.0", "--uuid", uuid1, "--serial", "x")
+	code, _, errs := runLine(t, "fencing", "rotate", "cp-1", "--tls", "1.0", "--uuid", uuid1, "--serial", "x")
 	if code != ExitUsage || !strings.Contains(errs, "--tls") || !strings.Contains(errs, "--serial") {
 		t.Errorf("exit %d: %s", code, errs)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 )
 
@@ -57,7 +58,7 @@ usage.`,
 			return f.run(cmd.Context(), streams)
 		},
 	}
-	outputFlag(cmd, &f.output)
+	command.OutputFlag(cmd, &f.output)
 	f.flags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.disruptive, "disruptive", false, "crash and recover the hosts, one after the other")
@@ -113,7 +114,7 @@ func (f *verifyFlags) run(ctx context.Context, streams Streams) error {
 		err = f.rehearse(ctx, streams, &v)
 	}
 	if f.output == "json" {
-		err = errors.Join(printJSON(streams.Out, v), err)
+		err = errors.Join(command.PrintJSON(streams.Out, v), err)
 	}
 	return err
 }

@@ -142,11 +142,11 @@ func (f *incidentsFrom) read(cmd *cobra.Command) (incident.List, error) {
 	}
 	ctx := cmd.Context()
 	if f.lab != "" {
-		b, c, err := openLab(cmd, f.lab)
+		at, err := labPlace(ctx, f.lab)
 		if err != nil {
 			return incident.List{}, err
 		}
-		if f.kubeconfig, err = b.WriteKubeconfig(ctx, c); err != nil {
+		if f.kubeconfig, err = at.APIAccess(); err != nil {
 			return incident.List{}, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/agent/admission"
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/configserver"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/installer"
@@ -61,7 +62,7 @@ secrets; 1 it failed, or one does; 2 wrong usage.`,
   holdfast create join-config --dir store-17       the next pointer`,
 		Args: cobra.NoArgs,
 	}
-	outputFlag(cmd, &f.output)
+	command.OutputFlag(cmd, &f.output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.timeout <= 0 {
 			return &UsageError{Err: fmt.Errorf("--timeout %s: must be positive", f.timeout)}
@@ -209,7 +210,7 @@ func (d rotatedKey) err() error {
 
 func (r *joinKeyRotation) print(d rotatedKey) error {
 	if r.output == "json" {
-		return printJSON(r.out, d)
+		return command.PrintJSON(r.out, d)
 	}
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(r.out, format+"\n", args...) }
 	void := "opens nothing any more"

@@ -58,7 +58,7 @@ func newKeyRotation(t *testing.T) (*joinKeyRotation, *keyedCluster, *bytes.Buffe
 	if err := os.WriteFile(filepath.Join(dir, installer.ConfigFile), []byte(sitetest.TwoDual), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := runLabCLI(t, "create", "ignition-configs", "--dir", dir); code != ExitOK {
+	if code, _, errs := runLine(t, "create", "ignition-configs", "--dir", dir); code != ExitOK {
 		t.Fatal(errs)
 	}
 	s, err := (&installer.Installer{Dir: dir}).Made()
@@ -166,10 +166,10 @@ func (refusing) PutSecret(context.Context, string, string, map[string][]byte) er
 }
 
 func TestARotationNeedsADirectoryThatWasMade(t *testing.T) {
-	if code, _, errs := runLabCLI(t, "join-secret", "rotate", "--dir", t.TempDir()); code != ExitUsage || !strings.Contains(errs, "nothing was made in") {
+	if code, _, errs := runLine(t, "join-secret", "rotate", "--dir", t.TempDir()); code != ExitUsage || !strings.Contains(errs, "nothing was made in") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	if code, _, errs := runLabCLI(t, "join-secret", "rotate", "--timeout", "0s"); code != ExitUsage || !strings.Contains(errs, "--timeout 0s: must be positive") {
+	if code, _, errs := runLine(t, "join-secret", "rotate", "--timeout", "0s"); code != ExitUsage || !strings.Contains(errs, "--timeout 0s: must be positive") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

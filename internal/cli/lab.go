@@ -1,93 +1,61 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
+	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/labprogram"
 )
 
-// defaultLab is the lab that a command means when none is named.
-const defaultLab = "default"
-
-// labRoot is the directory of all labs: HOLDFAST_LABS, else the default.
-func labRoot() string {
-	if dir := os.Getenv("HOLDFAST_LABS"); dir != "" {
-		if whole, err := filepath.Abs(dir); err == nil {
-			return whole
-		}
-		return dir
+// newLab hands whatever comes after `lab` over to holdfast-lab: this program
+// holds nothing of the lab.
+func newLab() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:                "lab",
+		Short:              "A whole site on this machine: bring it up, look at it, break it, throw it away",
+		Example:            "  holdfast lab --help",
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := labprogram.Beside()
+			if err != nil {
+				return err
+			}
+			return p.HandOver(args)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, last string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			p, err := labprogram.Beside()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			list, directive, err := p.Complete(cmd.Context(), append(slices.Clip(args), last)...)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			return list, cobra.ShellCompDirective(directive)
+		},
 	}
-	return lab.DefaultRoot
+	// holdfast-lab offers its own --help, which says more.
+	cmd.Flags().BoolP("help", "h", false, "")
+	_ = cmd.Flags().MarkHidden("help") // it is there
+	return cmd
 }
 
-func newLab(streams Streams) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "lab",
-		Short: "A whole site on this machine: bring it up, look at it, break it, throw it away",
-		Long: `A lab is a whole site on this machine: hosts that are system containers with
-networks and BMCs of their own, installed by the same installer that a real
-site uses. It needs root, leaves the machine's own network alone, and 'lab down'
-leaves nothing behind.`,
-		Example: `  holdfast lab up                          two control planes, ready to use
-  holdfast lab up --name edge --control-planes 1 --workers 2
-  holdfast lab kubectl -- get nodes
-  holdfast lab fault power-cut cp-2
-  holdfast lab status
-  holdfast lab down`,
+// helpOfLab turns `help lab VERB` into `lab help VERB`: the verbs of the lab are
+// known to holdfast-lab alone.
+func helpOfLab(args []string) []string {
+	if len(args) >= 2 && args[0] == "help" && args[1] == "lab" {
+		return append([]string{"lab", "help"}, args[2:]...)
 	}
-	name := group.PersistentFlags().String("name", envOr("HOLDFAST_LAB", defaultLab), "name of the lab (or HOLDFAST_LAB)")
-	for _, add := range []func(Streams, *string) *cobra.Command{
-		newLabUp, newLabDown, newLabStatus, newLabList, newLabKubectl, newLabShell, newLabExec,
-		newLabLogs, newLabPower, newLabFault, newLabKubeconfig, newLabDaemon,
-	} {
-		group.AddCommand(add(streams, name))
-	}
-	return group
+	return args
 }
 
-func envOr(key, fallback string) string {
-	if v := os.Getenv(key); v != "" {
-		return v
-	}
-	return fallback
-}
-
-// openLab opens a lab that has the hosts that are meant, and makes sure that
-// its daemon runs.
-func openLab(cmd *cobra.Command, name string, hosts ...string) (*lab.Lab, *lab.Client, error) {
-	if err := needRoot(); err != nil {
-		return nil, nil, err
-	}
-	b, err := lab.Open(labRoot(), name)
+// labPlace asks holdfast-lab where the things of a lab are.
+func labPlace(ctx context.Context, name string) (labprogram.Place, error) {
+	p, err := labprogram.Beside()
 	if err != nil {
-		return nil, nil, err
+		return labprogram.Place{}, err
 	}
-	for _, h := range hosts {
-		if _, err := hostOf(b, h); err != nil {
-			return nil, nil, err
-		}
-	}
-	c, err := b.EnsureDaemon(cmd.Context(), lab.SelfLauncher)
-	return b, c, err
-}
-
-// hostOf returns the host of a lab that a person named.
-func hostOf(b *lab.Lab, name string) (lab.Host, error) {
-	h, ok := b.Layout.Host(name)
-	if !ok {
-		return h, &UsageError{Err: fmt.Errorf("host %q: lab %s has no such host (see 'holdfast lab status')", name, b.Layout.Spec.Name)}
-	}
-	return h, nil
-}
-
-func needRoot() error {
-	if os.Geteuid() != 0 {
-		return errors.New("a lab needs root: run the command with sudo")
-	}
-	return nil
+	return p.Place(ctx, name)
 }

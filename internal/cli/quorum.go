@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/command"
 )
 
 func newQuorum(streams Streams) *cobra.Command {
@@ -79,7 +81,7 @@ reason says what helps; 5 confirmed, but etcd does not take writes yet.`,
 		},
 	}
 	flags := cmd.Flags()
-	outputFlag(cmd, &f.output)
+	command.OutputFlag(cmd, &f.output)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what is known and what would be done, and change nothing")
 	flags.StringVar(&f.snapshot, "snapshot", "", "with --dry-run: rehearse on this recorded snapshot, anywhere")
 	flags.BoolVar(&f.yes, "yes", false, "say yes beforehand; never takes the place of a phrase")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/explain"
@@ -272,7 +273,7 @@ func (c *confirmation) write(out *outcome) error {
 // finish prints the outcome for a program, or its last sentence for a person.
 func (c *confirmation) finish(out *outcome, err error) error {
 	if c.output == "json" {
-		if printErr := printJSON(c.streams.Out, out); printErr != nil {
+		if printErr := command.PrintJSON(c.streams.Out, out); printErr != nil {
 			return printErr
 		}
 		return err

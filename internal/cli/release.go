@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/payload"
 	"github.com/holdfast/holdfast/internal/release"
 )
@@ -49,7 +50,7 @@ on where it was, and a second build does nothing.`,
 				return err
 			}
 			if output == "json" {
-				return printJSON(streams.Out, res)
+				return command.PrintJSON(streams.Out, res)
 			}
 			return printBuild(streams.Out, res)
 		},
@@ -60,7 +61,7 @@ on where it was, and a second build does nothing.`,
 	flags.StringSliceVar(&opts.Only, "only", nil, "build these images alone")
 	flags.IntVar(&opts.Jobs, "jobs", 2, "steps that run at once")
 	flags.BoolVar(&opts.Refresh, "refresh", false, "ask the distribution for newer packages")
-	outputFlag(cmd, &output)
+	command.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -105,14 +106,14 @@ func newReleaseInspect(streams Streams) *cobra.Command {
 				}
 			}
 			if output == "json" {
-				return printJSON(streams.Out, store.Manifest())
+				return command.PrintJSON(streams.Out, store.Manifest())
 			}
 			return printManifest(streams.Out, store.Manifest())
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", releaseDir, "folder of the release")
 	cmd.Flags().BoolVar(&verify, "verify", false, "read every byte and compare it with its digest")
-	outputFlag(cmd, &output)
+	command.OutputFlag(cmd, &output)
 	return cmd
 }
 

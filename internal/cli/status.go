@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	gathering "github.com/holdfast/holdfast/internal/status"
 )
@@ -91,6 +92,6 @@ func printView(out io.Writer, format string, v standing.View) error {
 	case "json", "yaml":
 		return printData(out, format, v)
 	}
-	_, err := io.WriteString(out, standing.Text(v, standing.Style{Colour: isTerminal(out), Wide: format == "wide"}))
+	_, err := io.WriteString(out, standing.Text(v, standing.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/labprogram"
 	"github.com/holdfast/holdfast/internal/state"
 	gathering "github.com/holdfast/holdfast/internal/status"
 )
@@ -124,28 +124,28 @@ func (p *place) here(g *gathering.Gatherer, h *gathering.Host) error {
 // openLab looks through the lab's door to its API and into each of its control
 // planes that runs, and takes the lab's word for their power.
 func (p *place) openLab(cmd *cobra.Command) (looker, error) {
-	b, c, err := openLab(cmd, p.lab)
+	at, err := labPlace(cmd.Context(), p.lab)
 	if err != nil {
 		return nil, err
 	}
 	var api []gathering.Source
-	if path, err := b.WriteKubeconfig(cmd.Context(), c); err == nil {
-		a, err := gathering.OpenKubeconfig(path, "")
+	if at.Kubeconfig != "" {
+		a, err := gathering.OpenKubeconfig(at.Kubeconfig, "")
 		if err != nil {
 			return nil, err
 		}
 		api = append(api, a)
 	}
 	return func(ctx context.Context) (standing.View, error) {
-		limit, stop := context.WithTimeout(ctx, labTime)
+		limit, stop := context.WithTimeoutCause(ctx, labTime, fmt.Errorf("no answer within %s", labTime))
 		defer stop()
-		st, err := c.Status(limit)
+		at, err := labPlace(limit, p.lab)
 		if err != nil {
 			return standing.View{}, err
 		}
 		g := &gathering.Gatherer{Now: time.Now}
-		for _, h := range st.Hosts {
-			if h.Role != "worker" {
+		for _, h := range at.Hosts {
+			if h.ControlPlane {
 				g.Sources = append(g.Sources, labHost(h))
 			}
 		}
@@ -154,13 +154,17 @@ func (p *place) openLab(cmd *cobra.Command) (looker, error) {
 	}, nil
 }
 
-// labTime bounds the question to the lab's daemon, which may hang at a host.
-const labTime = time.Second
+// labTime bounds the question to holdfast-lab, which is started for it, and whose
+// daemon may hang at a host.
+const labTime = 2 * time.Second
 
-func labHost(h lab.HostStatus) *gathering.Host {
-	out := &gathering.Host{Name: h.Name, Root: fmt.Sprintf("/proc/%d/root", h.PID), Power: standing.PowerOn, Now: time.Now}
-	if h.PID == 0 {
-		out.Power = standing.PowerOff
+func labHost(h labprogram.Host) *gathering.Host {
+	if h.Root == "" {
+		return &gathering.Host{Name: h.Name, Root: noRoot, Power: standing.PowerOff, Now: time.Now}
 	}
-	return out
+	return &gathering.Host{Name: h.Name, Root: h.Root, Power: standing.PowerOn, Now: time.Now}
 }
+
+// noRoot is the root of a host that is off: it holds no file, and an empty one
+// would be that of this machine.
+const noRoot = "/proc/0/root"

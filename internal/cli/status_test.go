@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/labprogram"
 	"github.com/holdfast/holdfast/internal/state"
 	gathering "github.com/holdfast/holdfast/internal/status"
 )
@@ -182,5 +184,16 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAHostOfALabThatIsOffHasNoFilesAndNotThoseOfThisMachine(t *testing.T) {
+	on := labHost(labprogram.Host{Name: "cp-1", Root: "/proc/17/root"})
+	off := labHost(labprogram.Host{Name: "cp-2"})
+	if on.Power != standing.PowerOn || on.Root != "/proc/17/root" {
+		t.Errorf("on: %+v", on)
+	}
+	if _, err := os.Stat(off.Root); off.Power != standing.PowerOff || off.Root == "" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("off: %+v, %v", off, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/host"
 )
@@ -28,7 +29,7 @@ type watching struct {
 
 func newWatching(out io.Writer, format string) *watching {
 	w := &watching{out: out, format: format}
-	if f, ok := out.(*os.File); ok && isTerminal(out) && (format == "text" || format == "wide") {
+	if f, ok := out.(*os.File); ok && command.IsTerminal(out) && (format == "text" || format == "wide") {
 		w.size = func() (int, int, error) { return term.GetSize(int(f.Fd())) }
 	}
 	return w

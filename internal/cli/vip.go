@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/vips"
 	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
 )
@@ -44,7 +45,7 @@ type vipFlags struct {
 const defaultVIPTimeout = 2 * time.Minute
 
 func (f *vipFlags) register(cmd *cobra.Command) {
-	outputFlag(cmd, &f.output)
+	command.OutputFlag(cmd, &f.output)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultVIPTimeout, "how long hosts may take")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
@@ -93,7 +94,7 @@ func vipsBehind(o vipOutcome) error {
 
 func (f *vipFlags) print(w io.Writer, o vipOutcome) error {
 	if f.output == "json" {
-		return printJSON(w, o)
+		return command.PrintJSON(w, o)
 	}
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "API VIPs      %s\ningress VIPs  %s\noutcome       %s\n", orDash(strings.Join(o.API, ", ")),

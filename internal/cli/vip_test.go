@@ -314,17 +314,17 @@ func TestACheckSaysWhoHoldsWhatAndWhoIsBehind(t *testing.T) {
 }
 
 func TestAddressesThatAreNoneAreAMistakeOfTheCommandLine(t *testing.T) {
-	code, _, errs := runLabCLI(t, "vip", "add", "10.98.0.300", "vip.example.com", "--kubeconfig", "/nowhere")
+	code, _, errs := runLine(t, "vip", "add", "10.98.0.300", "vip.example.com", "--kubeconfig", "/nowhere")
 	if code != ExitUsage || !strings.Contains(errs, `API-VIP "10.98.0.300"`) || !strings.Contains(errs, `INGRESS-VIP "vip.example.com"`) {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
-	if code, _, errs := runLabCLI(t, "vip", "check", "--api", "fd98::5"); code != ExitUsage {
+	if code, _, errs := runLine(t, "vip", "check", "--api", "fd98::5"); code != ExitUsage {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
-	if code, _, errs := runLabCLI(t, "vip", "remove", "--timeout", "0s"); code != ExitUsage {
+	if code, _, errs := runLine(t, "vip", "remove", "--timeout", "0s"); code != ExitUsage {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
-	if code, _, errs := runLabCLI(t, "vip", "remove", "--kubeconfig", "/nowhere"); code != ExitFailed || !strings.Contains(errs, "/nowhere") {
+	if code, _, errs := runLine(t, "vip", "remove", "--kubeconfig", "/nowhere"); code != ExitFailed || !strings.Contains(errs, "/nowhere") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }

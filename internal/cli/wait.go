@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/configserver"
 	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/installer"
@@ -56,7 +57,7 @@ func newWaitForGoal(streams Streams, goal installation.Goal, short string, timeo
     --config-server 127.0.0.1:22623 --api https://127.0.0.1:6443`, goal),
 		Args: cobra.NoArgs,
 	}
-	outputFlag(cmd, &f.output)
+	command.OutputFlag(cmd, &f.output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runWaitFor(cmd.Context(), streams, goal, f) }
 	flags := cmd.Flags()
 	flags.StringVar(&f.dir, "dir", f.dir, "install directory")
@@ -74,15 +75,15 @@ func runWaitFor(ctx context.Context, streams Streams, goal installation.Goal, f 
 	if err != nil {
 		return createError(err)
 	}
-	view := newView(streams.Err)
+	view := command.NewView(streams.Err)
 	w := &installer.Waiter{
 		Hosts: f.progress(s), Marks: f.marks(s), Now: time.Now,
-		Show: func(hosts []state.Progress, since time.Duration) { view.show(progressLines(hosts), since) },
+		Show: func(hosts []state.Progress, since time.Duration) { view.Show(progressLines(hosts), since) },
 	}
 	outcome, err := w.Wait(ctx, goal, s, f.timeout)
-	view.end()
+	view.End()
 	if f.output == "json" {
-		if err := printJSON(streams.Out, outcome); err != nil {
+		if err := command.PrintJSON(streams.Out, outcome); err != nil {
 			return err
 		}
 	}
@@ -141,10 +142,10 @@ func (f waitFlags) marks(s *site.Site) func(context.Context) (map[string]string,
 	}
 }
 
-func progressLines(hosts []state.Progress) []viewLine {
-	lines := make([]viewLine, 0, len(hosts))
+func progressLines(hosts []state.Progress) []command.ViewLine {
+	lines := make([]command.ViewLine, 0, len(hosts))
 	for _, h := range hosts {
-		lines = append(lines, viewLine{h.Host, h.Doing()})
+		lines = append(lines, command.ViewLine{Host: h.Host, Doing: h.Doing()})
 	}
 	return lines
 }

@@ -25,7 +25,7 @@ func madeSite(t *testing.T, hosts ...state.Progress) (dir, address string) {
 	if err := os.WriteFile(filepath.Join(dir, installer.ConfigFile), []byte(sitetest.TwoDual), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := runLabCLI(t, "create", "ignition-configs", "--dir", dir); code != ExitOK {
+	if code, _, errs := runLine(t, "create", "ignition-configs", "--dir", dir); code != ExitOK {
 		t.Fatal(errs)
 	}
 	s, err := (&installer.Installer{Dir: dir}).Made()
@@ -60,7 +60,7 @@ func report(host string, role state.Role, complete bool, trouble string) state.P
 
 func TestWaitForShowsTheHostsAndEndsWithTheInstallation(t *testing.T) {
 	dir, address := madeSite(t, report("cp-1", state.RoleBootstrap, true, ""), report("cp-2", state.RoleMaster, true, ""))
-	code, out, errs := runLabCLI(t, "wait-for", "install-complete", "--dir", dir, "--config-server", address, "--api", nowhere)
+	code, out, errs := runLine(t, "wait-for", "install-complete", "--dir", dir, "--config-server", address, "--api", nowhere)
 	if code != ExitOK || !strings.Contains(out, "install-complete after 0 s; try:\n  kubectl --kubeconfig "+dir+"/auth/kubeconfig get nodes\n") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
@@ -72,12 +72,12 @@ func TestWaitForShowsTheHostsAndEndsWithTheInstallation(t *testing.T) {
 func TestWaitForSaysWhatAHostIsStuckAt(t *testing.T) {
 	dir, address := madeSite(t, report("cp-1", state.RoleBootstrap, false, "kubeadm: no route to host"))
 	line := []string{"wait-for", "bootstrap-complete", "--dir", dir, "--config-server", address, "--api", nowhere, "--timeout", "0s"}
-	code, out, errs := runLabCLI(t, line...)
+	code, out, errs := runLine(t, line...)
 	want := "holdfast: not bootstrap-complete after 0s: cp-1 tries join control plane again: kubeadm: no route to host; 1 control plane has not been heard of\n"
 	if code != ExitFailed || out != "" || !strings.HasSuffix(errs, want) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
-	code, out, _ = runLabCLI(t, append(line, "-o", "json")...)
+	code, out, _ = runLine(t, append(line, "-o", "json")...)
 	var o installer.Outcome
 	if err := json.Unmarshal([]byte(out), &o); err != nil || code != ExitFailed || o.Complete || len(o.Open) != 2 || o.Hosts[0].Error == "" {
 		t.Errorf("exit code %d, %v: %s", code, err, out)
@@ -94,21 +94,9 @@ func TestWaitForRefusesWhatCannotBeMeant(t *testing.T) {
 		{"wait-for install-complete --dir " + dir + " --api 127.0.0.1 --config-server x --timeout -1s", "--api \"127.0.0.1\": must be https://HOST[:PORT]\n--config-server \"x\": must be HOST:PORT\n--timeout -1s: must not be negative"},
 		{"wait-for install-complete -o yaml", `output "yaml": must be text or json`},
 	} {
-		code, _, errs := runLabCLI(t, strings.Fields(c.line)...)
+		code, _, errs := runLine(t, strings.Fields(c.line)...)
 		if want := ExitUsage; c.want != "" && (code != want || !strings.Contains(errs, c.want)) {
 			t.Errorf("%s: exit code %d, %s", c.line, code, errs)
 		}
-	}
-}
-
-func TestALiveViewIsRedrawnInPlace(t *testing.T) {
-	var out strings.Builder
-	v := &view{out: &out, live: true}
-	v.show([]viewLine{{"cp-1", "fails:\n  in two lines"}, {"cp-2", strings.Repeat("x", 200)}}, time.Second)
-	v.show([]viewLine{{"cp-1", "is ready"}}, 2*time.Second)
-	first := "\r\x1b[K   1.0s cp-1       fails: in two lines\n\r\x1b[K   1.0s cp-2       " + strings.Repeat("x", 57) + "\n"
-	second := "\x1b[2A\r\x1b[K   2.0s cp-1       is ready\n\r\x1b[K\n"
-	if got := out.String(); got != first+second {
-		t.Errorf("got %q", got)
 	}
 }

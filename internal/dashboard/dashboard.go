@@ -5,14 +5,12 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"html/template"
 	"io/fs"
 	"net"
 	"net/http"
@@ -24,7 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
-//go:embed page.html style.css live.js icon.svg
+//go:embed style.css live.js icon.svg
 var files embed.FS
 
 // policy lets the page load its own style and script and nothing else, and lets
@@ -43,16 +41,11 @@ type Server struct {
 	Hosts []string
 
 	views views
-	page  *template.Template
 }
 
 // New returns a server of a page.
 func New(look func(context.Context) (standing.View, error), hosts ...string) *Server {
-	s := &Server{Look: look, Hosts: hosts, views: views{look: look, now: time.Now, every: Every}}
-	s.page = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"capital": capital, "clock": clock, "named": named,
-	}).ParseFS(files, "page.html"))
-	return s
+	return &Server{Look: look, Hosts: hosts, views: views{look: look, now: time.Now, every: Every}}
 }
 
 // Handler answers GET and HEAD, and nothing else.
@@ -106,13 +99,15 @@ type shown struct {
 	Failed string
 }
 
-func (s *Server) whole(w http.ResponseWriter, r *http.Request) { s.write(w, r, "page.html") }
+func (s *Server) whole(w http.ResponseWriter, r *http.Request) { s.write(w, r, whole) }
 
 // part is what changes of the page. One that is the same as what the browser
 // has is not sent again.
-func (s *Server) part(w http.ResponseWriter, r *http.Request) { s.write(w, r, "part") }
+func (s *Server) part(w http.ResponseWriter, r *http.Request) { s.write(w, r, nil) }
 
-func (s *Server) write(w http.ResponseWriter, r *http.Request, name string) {
+// write answers with what changes of the page, inside of what surrounds it, if
+// anything does.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, around func(shown) part) {
 	view, err := s.views.get(r.Context())
 	if r.Context().Err() != nil {
 		return // nobody is there any more
@@ -122,27 +117,23 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, name string) {
 	if err != nil {
 		p.Failed, status = err.Error(), http.StatusBadGateway
 	}
-	var body bytes.Buffer
-	if err := s.page.ExecuteTemplate(&body, "part", p); err != nil {
+	body, err := rendered(changing(p))
+	p.Mark = mark(body)
+	if err == nil && around != nil {
+		body, err = rendered(around(p))
+	}
+	if err != nil {
 		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	p.Mark = mark(body.Bytes())
-	if name != "part" {
-		body.Reset()
-		if err := s.page.ExecuteTemplate(&body, name, p); err != nil {
-			http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
-			return
-		}
-	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("ETag", `"`+p.Mark+`"`)
-	if name == "part" && r.Header.Get("If-None-Match") == `"`+p.Mark+`"` {
+	if around == nil && r.Header.Get("If-None-Match") == `"`+p.Mark+`"` {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes())
+	_, _ = w.Write(body)
 }
 
 func mark(b []byte) string {
@@ -176,15 +167,6 @@ func asset(name string) http.HandlerFunc {
 	}
 }
 
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
-
 // Limits of a server that anybody in the cluster may reach.
 const (
 	headerTime = 5 * time.Second
@@ -215,9 +197,4 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return nil
-}
-
-// named is a cell with the name that it goes by on the page.
-func named(name string, cell standing.Cell) map[string]standing.Cell {
-	return map[string]standing.Cell{name: cell}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // Dial connects to a literal address of the lab's networks, as a client on the
@@ -44,6 +46,18 @@ func (b *Lab) Output(ctx context.Context, c *Client, hostName string, line ...st
 		return nil, err
 	}
 	return output(ctx, pid, line...)
+}
+
+// Enter is Output for what runs for a person. It returns an *ExitError if the
+// command fails.
+func (b *Lab) Enter(ctx context.Context, c *Client, hostName string, line []string, s ExecStreams) error {
+	pid, err := b.pid(ctx, c, hostName)
+	if err != nil {
+		return err
+	}
+	cmd := entering(pid, line)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err
+	return exitError(host.Run(ctx, cmd))
 }
 
 // Root is the directory of the machine through which the files of a running

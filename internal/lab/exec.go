@@ -59,8 +59,12 @@ func exitError(_ []byte, err error) error {
 // enters the host's namespaces directly, which is faster than podman exec and
 // good for what ends soon.
 func output(ctx context.Context, pid int, line ...string) ([]byte, error) {
+	return host.Run(ctx, entering(pid, line))
+}
+
+func entering(pid int, line []string) host.Cmd {
 	args := []string{"--target", fmt.Sprint(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"}
-	return host.Run(ctx, host.Command("nsenter", append(args, line...)...))
+	return host.Command("nsenter", append(args, line...)...)
 }
 
 // errNoKubectl says where a kubectl was looked for.

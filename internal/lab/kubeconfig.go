@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // kubeconfigFile is the kubeconfig that works from this machine.
@@ -34,8 +35,9 @@ func (b *Lab) WriteKubeconfig(ctx context.Context, c *Client) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("kubeconfig of lab %s: %w", b.Layout.Spec.Name, err)
 	}
-	path := b.file(kubeconfigFile)
-	return path, host.WriteFileAtomic(path, out, 0o600)
+	// A watch asks again and again: what is there already is not made durable anew.
+	_, err = host.WriteFiles(b.Dir, []state.File{{Path: kubeconfigFile, Data: out, Mode: 0o600}})
+	return b.file(kubeconfigFile), err
 }
 
 // redirect points every cluster of a kubeconfig to another address, to be

@@ -16,10 +16,10 @@ import (
 // process that calls RunDaemon for the lab of that directory.
 type Launcher func(b *Lab) host.Cmd
 
-// SelfLauncher starts the daemon as `holdfast lab daemon` of the running
-// binary.
+// SelfLauncher starts the daemon as `holdfast-lab daemon`, by the running
+// holdfast-lab: it is the same build, also where the file was replaced.
 func SelfLauncher(b *Lab) host.Cmd {
-	return host.Command("/proc/self/exe", "lab", "daemon", "--name", b.Layout.Spec.Name)
+	return host.Command("/proc/self/exe", "daemon", "--name", b.Layout.Spec.Name)
 }
 
 // daemonPatience is how long a daemon may take to answer after its start.

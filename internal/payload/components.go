@@ -86,10 +86,16 @@ func Components() []Component {
 		},
 		{
 			Name: "holdfast", Version: Version, Source: OwnModule, Dir: ".",
+			Tags:     []string{OwnTag},
 			Binaries: inFolder("./cmd", append(ownBinaries(), operatorBinary)...),
 		},
 	}
 }
+
+// OwnTag is the build tag of our own binaries. It leaves gRPC's pages of traces
+// out, which nobody serves: they execute templates, and a program that can do so
+// keeps every method of every type (docs/adr/0041).
+const OwnTag = "grpcnotrace"
 
 // operatorBinary is the folder of cmd/ that belongs in a cluster.
 const operatorBinary = "holdfast-operator"

@@ -16,13 +16,15 @@ import (
 	"github.com/holdfast/holdfast/internal/agent"
 	"github.com/holdfast/holdfast/internal/cli"
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/lab/labcli"
 )
 
 var update = flag.Bool("update", false, "rewrite what the sessions expect; read the difference before you commit it")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"holdfast": func() { os.Exit(cli.Run(context.Background(), streams(), os.Args[1:])) },
+		"holdfast":     func() { os.Exit(cli.Run(context.Background(), streams(), os.Args[1:])) },
+		"holdfast-lab": func() { os.Exit(labcli.Run(context.Background(), streams(), os.Args[1:])) },
 		"holdfast-agent": func() {
 			os.Exit(agent.Run(context.Background(), streams(), os.Args[1:]))
 		},
@@ -43,7 +45,9 @@ func TestSessions(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
-			return nil
+			program, err := exec.LookPath("holdfast")
+			env.Setenv("HOLDFAST", program) // for sessions that put it elsewhere
+			return err
 		},
 	})
 }

@@ -109,10 +109,7 @@ func renderCoreDNS(v state.NetworkView, root string) (Rendered, error) {
 		out.Why = "the view does not tell enough: what is there stays"
 		return out, nil
 	}
-	conf, err := coredns.Config(server, coredns.ZonePath)
-	if err != nil {
-		return out, err
-	}
+	conf := coredns.Config(server, coredns.ZonePath)
 	pod, err := coredns.Pod(payload.Image("coredns"))
 	out.Why = fmt.Sprintf("%d nodes, %d name servers of the site", len(v.Nodes.Value), len(v.Upstreams))
 	out.Files = []state.File{

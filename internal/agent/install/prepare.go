@@ -159,16 +159,12 @@ func (r *run) unpack(ctx context.Context) error {
 	if _, err := r.store.UnpackHost(ctx, "/"); err != nil {
 		return err
 	}
-	conf, err := renderhost.Containerd(r.facts)
-	if err != nil {
-		return err
-	}
 	// Debian's podman brings a bridge of its own; the first pods would land on
 	// it before the cluster's network is there.
 	if err := os.Remove("/etc/cni/net.d/87-podman-bridge.conflist"); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	if _, err := host.WriteFiles("/", []state.File{{Path: renderhost.ContainerdPath, Data: conf}}); err != nil {
+	if _, err := host.WriteFiles("/", []state.File{{Path: renderhost.ContainerdPath, Data: renderhost.Containerd(r.facts)}}); err != nil {
 		return err
 	}
 	if err := r.systemctl(ctx, "daemon-reload"); err != nil {

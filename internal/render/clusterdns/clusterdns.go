@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
-	"text/template"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,13 +44,9 @@ func Manifests(s *site.Site) (state.File, error) {
 	if err != nil {
 		return state.File{}, fmt.Errorf("render cluster DNS: %w", err)
 	}
-	config, err := configMap(s.APIName())
-	if err != nil {
-		return state.File{}, fmt.Errorf("render cluster DNS: %w", err)
-	}
 	var out bytes.Buffer
 	for _, object := range []any{
-		account(), clusterRole(), clusterRoleBinding(), config, service(address), daemonSet(),
+		account(), clusterRole(), clusterRoleBinding(), configMap(s.APIName()), service(address), daemonSet(),
 	} {
 		data, err := document.Marshal(object)
 		if err != nil {
@@ -128,13 +122,15 @@ func clusterRoleBinding() rbacv1.ClusterRoleBinding {
 //     site's servers silent, and less than the 2 s that are promised to a pod. Then
 //     it is asked whether it lives, by a name that it answers by itself, and passed
 //     over from the first miss on until it does.
-var corefile = template.Must(template.New("Corefile").Parse(`.:53 {
+//
+// It takes the path of the zone file and the name that is asked for whether it lives.
+const corefile = `.:53 {
     errors
     health {
         lameduck 5s
     }
     ready
-    cluster {{.Zone}}
+    cluster %s
     kubernetes cluster.local in-addr.arpa ip6.arpa {
         pods insecure
         fallthrough in-addr.arpa ip6.arpa
@@ -145,7 +141,7 @@ var corefile = template.Must(template.New("Corefile").Parse(`.:53 {
         policy sequential
         read_timeout 1500ms
         max_fails 1
-        health_check 500ms domain {{.Alive}}
+        health_check 500ms domain %s
         failover REFUSED
         max_concurrent 1000
     }
@@ -157,17 +153,13 @@ var corefile = template.Must(template.New("Corefile").Parse(`.:53 {
     reload
     loadbalance
 }
-`))
+`
 
-func configMap(apiName string) (corev1.ConfigMap, error) {
-	var out strings.Builder
-	if err := corefile.Execute(&out, map[string]string{"Zone": coredns.ZonePath, "Alive": apiName}); err != nil {
-		return corev1.ConfigMap{}, err
-	}
+func configMap(apiName string) corev1.ConfigMap {
 	return corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta(Name),
-		Data: map[string]string{"Corefile": out.String()},
-	}, nil
+		Data: map[string]string{"Corefile": fmt.Sprintf(corefile, coredns.ZonePath, apiName)},
+	}
 }
 
 // service sends a query to the CoreDNS of the host that asks. While that one is

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/holdfast/holdfast/internal/decide/names"
 )
@@ -70,16 +69,21 @@ func family(a netip.Addr) string {
 
 // Config renders the Corefile. Without upstreams every other name is refused
 // with a failure, upon which a client asks its next name server.
-func Config(s names.Server, zonePath string) ([]byte, error) {
-	var out bytes.Buffer
-	err := config.Execute(&out, map[string]any{
-		"Listen": words(s.Listen), "Upstreams": words(s.Upstreams), "Health": HealthPort, "Zone": zonePath,
-		"Domain": s.Domain, "Cluster": s.Cluster, "Clients": words(s.Clients), "Omitted": comments(s.Omitted),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("render Corefile: %w", err)
+func Config(s names.Server, zonePath string) []byte {
+	out := []byte("# Written by holdfast-agent; changes are overwritten.\n")
+	for _, o := range s.Omitted {
+		out = fmt.Appendf(out, "# not asked: %s\n", comment(o))
 	}
-	return out.Bytes(), nil
+	out = fmt.Appendf(out, serverBlock, words(s.Listen), words(s.Clients), HealthPort, zonePath)
+	if s.Cluster != "" {
+		out = fmt.Appendf(out, mdnsBlock, s.Domain, words(s.Listen), s.Cluster)
+	}
+	if len(s.Upstreams) > 0 {
+		out = fmt.Appendf(out, upstreamBlock, words(s.Upstreams))
+	} else {
+		out = append(out, failureBlock...)
+	}
+	return append(out, "}\n"...)
 }
 
 // Forwards reports whether a Corefile names servers to ask.
@@ -93,15 +97,7 @@ func words[T fmt.Stringer](list []T) string {
 	return strings.Join(out, " ")
 }
 
-func comments(list []string) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = comment(v)
-	}
-	return out
-}
-
-// config is the whole file. A query that is not for the cluster goes to the
+// The blocks of the file. A query that is not for the cluster goes to the
 // first upstream that lives: one that does not answer within a second is left
 // for the next, and is passed over at once when two probes have failed, which
 // takes 3 s. 1232 bytes are what fits one packet on any link; what is longer is
@@ -117,46 +113,41 @@ func comments(list []string) []string {
 // kept: no longer than a fresh one (RFC 8767 has the same).
 //
 // reload is there for a signal that got lost.
-var config = template.Must(template.New("Corefile").Parse(`# Written by holdfast-agent; changes are overwritten.
-{{- range .Omitted}}
-# not asked: {{.}}
-{{- end}}
-. {
-    bind {{.Listen}}
+const (
+	serverBlock = `. {
+    bind %s
     bufsize 1232
     errors {
         consolidate 30s ".*" warning show_first
     }
     acl {
-        allow net {{.Clients}}
+        allow net %s
         block
     }
-    health 127.0.0.1:{{.Health}}
+    health 127.0.0.1:%d
     reload 10s 2s
-    cluster {{.Zone}}
-{{- if .Cluster}}
-    mdns {{.Domain}} {
-        bind {{.Listen}}
-        filter {{printf "%q" .Cluster}}
+    cluster %s
+`
+	mdnsBlock = `    mdns %s {
+        bind %s
+        filter %q
         except api api-int
     }
-{{- end}}
-{{- if .Upstreams}}
-    cache 30 {
+`
+	upstreamBlock = `    cache 30 {
         servfail 1s
         serve_stale 24h verify 1200ms 30s 30s
     }
-    forward . {{.Upstreams}} {
+    forward . %s {
         policy sequential
         read_timeout 1s
         max_fails 1
         health_check 500ms
         failover SERVFAIL REFUSED
     }
-{{- else}}
-    template ANY ANY . {
+`
+	failureBlock = `    template ANY ANY . {
         rcode SERVFAIL
     }
-{{- end}}
-}
-`))
+`
+)

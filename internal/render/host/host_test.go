@@ -121,11 +121,7 @@ func TestContainerdsConfigurationMatchesTheApprovedFile(t *testing.T) {
 		"containerd.toml":            {},
 		"containerd-restricted.toml": {RestrictOOM: true, CgroupV1: true},
 	} {
-		got, err := Containerd(facts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden.Check(t, name, got)
+		golden.Check(t, name, Containerd(facts))
 	}
 }
 

@@ -128,10 +128,7 @@ func (n *node) config(v state.NetworkView) {
 	if !ok || !enough {
 		n.t.Fatal("the view is not enough for a server")
 	}
-	conf, err := coredns.Config(s, n.path(coredns.ZonePath))
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	conf := coredns.Config(s, n.path(coredns.ZonePath))
 	n.write(coredns.ZonePath, string(coredns.Zone(z)))
 	n.write(coredns.ConfigPath, string(conf))
 }

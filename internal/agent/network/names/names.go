@@ -113,11 +113,7 @@ func (p *Piece) files(view state.NetworkView) ([]state.File, error) {
 	if keep, err := p.keepsConfig(server); err != nil {
 		return nil, err
 	} else if !keep {
-		conf, err := coredns.Config(server, p.opts.Zone)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, state.File{Path: coredns.ConfigPath, Data: conf})
+		files = append(files, state.File{Path: coredns.ConfigPath, Data: coredns.Config(server, p.opts.Zone)})
 	}
 	pod, err := coredns.Pod(p.opts.Image)
 	if err != nil {

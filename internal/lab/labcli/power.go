@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/redfish"
 )
@@ -22,7 +23,7 @@ var powerActionNames = []lab.PowerAction{
 	lab.ActionOn, lab.ActionCut, lab.ActionReset, lab.ActionShutdown, lab.ActionACLoss, lab.ActionACBack,
 }
 
-func newLabPower(streams Streams, name *string) *cobra.Command {
+func newPower(streams command.Streams, name *string) *cobra.Command {
 	bmc := false
 	cmd := &cobra.Command{
 		Use:   "power HOST ACTION",
@@ -37,7 +38,7 @@ the host's BMC over the fencing network.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !bmc && !slices.Contains(powerActionNames, lab.PowerAction(args[1])) {
-				return &UsageError{Err: fmt.Errorf("action %q: there is no such action\nsee 'holdfast lab power --help'", args[1])}
+				return &command.UsageError{Err: fmt.Errorf("action %q: there is no such action\nsee 'holdfast lab power --help'", args[1])}
 			}
 			b, c, err := openLab(cmd, *name, args[0])
 			if err != nil {

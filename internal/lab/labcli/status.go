@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"fmt"
@@ -11,10 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-func newLabStatus(streams Streams, name *string) *cobra.Command {
+func newStatus(streams command.Streams, name *string) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -32,12 +33,12 @@ func newLabStatus(streams Streams, name *string) *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				return printJSON(streams.Out, status)
+				return command.PrintJSON(streams.Out, status)
 			}
 			return printStatus(streams.Out, status)
 		},
 	}
-	outputFlag(cmd, &output)
+	command.OutputFlag(cmd, &output)
 	return cmd
 }
 

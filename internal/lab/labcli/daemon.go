@@ -1,14 +1,15 @@
-package cli
+package labcli
 
 import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-func newLabDaemon(streams Streams, name *string) *cobra.Command {
+func newDaemon(streams command.Streams, name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:    "daemon",
 		Short:  "Run the daemon of a lab (the other commands do it for you)",

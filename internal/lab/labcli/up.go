@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/installer"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/payload"
 	"github.com/holdfast/holdfast/internal/release"
 )
 
-// labUpFlags are the flags of `lab up`.
-type labUpFlags struct {
+// upFlags are the flags of `lab up`.
+type upFlags struct {
 	spec     lab.Spec
 	families string
 	platform string
@@ -27,8 +28,8 @@ type labUpFlags struct {
 	timeout  time.Duration
 }
 
-func newLabUp(streams Streams, name *string) *cobra.Command {
-	var f labUpFlags
+func newUp(streams command.Streams, name *string) *cobra.Command {
+	var f upFlags
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a lab up, or finish bringing it up",
@@ -45,7 +46,7 @@ does nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.spec.Name = *name
-			return runLabUp(cmd.Context(), streams, f)
+			return runUp(cmd.Context(), streams, f)
 		},
 	}
 	flags := cmd.Flags()
@@ -67,10 +68,10 @@ does nothing.`,
 	return cmd
 }
 
-func runLabUp(ctx context.Context, streams Streams, f labUpFlags) error {
+func runUp(ctx context.Context, streams command.Streams, f upFlags) error {
 	options, err := f.options()
 	if err != nil {
-		return &UsageError{Err: err}
+		return &command.UsageError{Err: err}
 	}
 	if err := lab.CheckTools(); err != nil {
 		return err
@@ -94,7 +95,7 @@ func runLabUp(ctx context.Context, streams Streams, f labUpFlags) error {
 }
 
 // options are the checked flags.
-func (f labUpFlags) options() (lab.Options, error) {
+func (f upFlags) options() (lab.Options, error) {
 	families, err := lab.ParseFamilies(f.families)
 	if err != nil {
 		return lab.Options{}, err
@@ -106,7 +107,7 @@ func (f labUpFlags) options() (lab.Options, error) {
 }
 
 // locate finds the release and the agent that the hosts get.
-func (f labUpFlags) locate(o *lab.Options) error {
+func (f upFlags) locate(o *lab.Options) error {
 	if o.Spec.Bare && f.agent == "" && f.release == "" {
 		return nil
 	}

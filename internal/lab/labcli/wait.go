@@ -1,27 +1,29 @@
-package cli
+package labcli
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
 // waitForLab waits for the hosts with a live view, and on failure collects
 // their logs.
-func waitForLab(ctx context.Context, streams Streams, b *lab.Lab, c *lab.Client, timeout time.Duration) error {
-	view := newView(streams.Err)
+func waitForLab(ctx context.Context, streams command.Streams, b *lab.Lab, c *lab.Client, timeout time.Duration) error {
+	view := command.NewView(streams.Err)
 	err := b.Wait(ctx, c, timeout, func(hosts []lab.HostProgress, since time.Duration) {
-		lines := make([]viewLine, 0, len(hosts))
+		lines := make([]command.ViewLine, 0, len(hosts))
 		for _, h := range hosts {
-			lines = append(lines, viewLine{h.Name, h.Doing()})
+			lines = append(lines, command.ViewLine{Host: h.Name, Doing: h.Doing()})
 		}
-		view.show(lines, since)
+		view.Show(lines, since)
 	})
-	view.end()
+	view.End()
 	if err != nil {
 		return errors.Join(err, bundle(ctx, streams, b, c))
 	}
@@ -29,14 +31,14 @@ func waitForLab(ctx context.Context, streams Streams, b *lab.Lab, c *lab.Client,
 		return err
 	}
 	_, err = fmt.Fprintf(streams.Out, "lab %s is up; try:\n  %s -- get nodes\n  %s\n", b.Layout.Spec.Name,
-		labLine(b, "kubectl"), labLine(b, "status"))
+		labLine(os.Args[0], b, "kubectl"), labLine(os.Args[0], b, "status"))
 	return err
 }
 
-// labLine is a command line that a person can copy, with the program as it
-// was called.
-func labLine(b *lab.Lab, verb string) string {
-	line := os.Args[0] + " lab " + verb
+// labLine is a command line that a person can copy, with the program as it was
+// called: holdfast lies beside holdfast-lab, and hands over to it.
+func labLine(called string, b *lab.Lab, verb string) string {
+	line := strings.TrimSuffix(called, "-lab") + " lab " + verb
 	if name := b.Layout.Spec.Name; name != defaultLab {
 		line += " --name " + name
 	}
@@ -45,7 +47,7 @@ func labLine(b *lab.Lab, verb string) string {
 
 // bundle collects logs after a failure. A person who interrupted the wait
 // wants none.
-func bundle(ctx context.Context, streams Streams, b *lab.Lab, c *lab.Client) error {
+func bundle(ctx context.Context, streams command.Streams, b *lab.Lab, c *lab.Client) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it is the reason of the wait's end already
 	}

@@ -1,14 +1,15 @@
-package cli
+package labcli
 
 import (
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-func newLabDown(streams Streams, name *string) *cobra.Command {
+func newDown(streams command.Streams, name *string) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
 		Use:   "down",
@@ -21,7 +22,7 @@ only half made. Built images stay in the cache.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := lab.CheckName(*name); err != nil {
-				return &UsageError{Err: err}
+				return &command.UsageError{Err: err}
 			}
 			if err := needRoot(); err != nil {
 				return err
@@ -48,7 +49,7 @@ only half made. Built images stay in the cache.`,
 	return cmd
 }
 
-func newLabList(streams Streams, _ *string) *cobra.Command {
+func newList(streams command.Streams, _ *string) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the labs on this machine", Args: cobra.NoArgs,
@@ -59,7 +60,7 @@ func newLabList(streams Streams, _ *string) *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				return printJSON(streams.Out, names)
+				return command.PrintJSON(streams.Out, names)
 			}
 			for _, n := range names {
 				if _, err := fmt.Fprintln(streams.Out, n); err != nil {
@@ -69,6 +70,6 @@ func newLabList(streams Streams, _ *string) *cobra.Command {
 			return nil
 		},
 	}
-	outputFlag(cmd, &output)
+	command.OutputFlag(cmd, &output)
 	return cmd
 }

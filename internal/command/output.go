@@ -1,16 +1,18 @@
-package cli
+package command
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
-// outputFlag adds -o, which is text or json, and checks it before the command
+// OutputFlag adds -o, which is text or json, and checks it before the command
 // runs.
-func outputFlag(cmd *cobra.Command, output *string) {
+func OutputFlag(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "text", "text or json")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *output != "text" && *output != "json" {
@@ -20,8 +22,15 @@ func outputFlag(cmd *cobra.Command, output *string) {
 	}
 }
 
-func printJSON(w io.Writer, v any) error {
+// PrintJSON prints a value for a program.
+func PrintJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -1,17 +1,16 @@
-package cli
+package labcli
 
 import (
 	"context"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-func newLabShell(streams Streams, name *string) *cobra.Command {
+func newShell(streams command.Streams, name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "shell HOST",
 		Short:   "Open a shell on a host",
@@ -23,19 +22,33 @@ func newLabShell(streams Streams, name *string) *cobra.Command {
 	}
 }
 
-func newLabExec(streams Streams, name *string) *cobra.Command {
-	return &cobra.Command{
+func newExec(streams command.Streams, name *string) *cobra.Command {
+	enter := false
+	cmd := &cobra.Command{
 		Use:     "exec HOST -- COMMAND...",
 		Short:   "Run a command on a host",
 		Example: "  holdfast lab exec cp-1 -- systemctl --failed",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if enter {
+				return enterHost(cmd, streams, *name, args[0], args[1:])
+			}
 			return execOnHost(cmd.Context(), streams, *name, args[0], args[1:])
 		},
 	}
+	cmd.Flags().BoolVar(&enter, "enter", false, "run it at once, in no control group of the host: for what only reads and ends soon")
+	return cmd
 }
 
-func newLabLogs(streams Streams, name *string) *cobra.Command {
+func enterHost(cmd *cobra.Command, streams command.Streams, name, hostName string, line []string) error {
+	b, c, err := openLab(cmd, name, hostName)
+	if err != nil {
+		return err
+	}
+	return b.Enter(cmd.Context(), c, hostName, line, lab.ExecStreams{In: streams.In, Out: streams.Out, Err: streams.Err})
+}
+
+func newLogs(streams command.Streams, name *string) *cobra.Command {
 	var unit string
 	follow, lines := false, "200"
 	cmd := &cobra.Command{
@@ -61,7 +74,7 @@ func newLabLogs(streams Streams, name *string) *cobra.Command {
 	return cmd
 }
 
-func execOnHost(ctx context.Context, streams Streams, name, hostName string, line []string) error {
+func execOnHost(ctx context.Context, streams command.Streams, name, hostName string, line []string) error {
 	if err := needRoot(); err != nil {
 		return err
 	}
@@ -73,15 +86,10 @@ func execOnHost(ctx context.Context, streams Streams, name, hostName string, lin
 	if err != nil {
 		return err
 	}
-	return b.Exec(ctx, h, line, lab.ExecStreams{In: streams.In, Out: streams.Out, Err: streams.Err, TTY: isTerminal(streams.In) && isTerminal(streams.Out)})
+	return b.Exec(ctx, h, line, lab.ExecStreams{In: streams.In, Out: streams.Out, Err: streams.Err, TTY: command.IsTerminal(streams.In) && command.IsTerminal(streams.Out)})
 }
 
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-func newLabKubectl(streams Streams, name *string) *cobra.Command {
+func newKubectl(streams command.Streams, name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl -- ARGS...",
 		Short: "Run kubectl against a lab's cluster, through its API address",
@@ -98,7 +106,7 @@ func newLabKubectl(streams Streams, name *string) *cobra.Command {
 	}
 }
 
-func newLabKubeconfig(streams Streams, name *string) *cobra.Command {
+func newKubeconfig(streams command.Streams, name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "kubeconfig",
 		Short:   "Print the path of a kubeconfig that works from this machine",

@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
@@ -42,7 +43,7 @@ var faultDocs = []faultDoc{
 	{lab.FaultBMC, "QUIRK[=VALUE]", "throw a quirk of the host's BMC (see 'holdfast lab fault bmc --help')"},
 }
 
-func newLabFault(streams Streams, name *string) *cobra.Command {
+func newFault(streams command.Streams, name *string) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "fault",
 		Short: "Break something, and mend it again",
@@ -57,13 +58,13 @@ of whatever it hits, and is listed by 'holdfast lab status'.`,
   holdfast lab fault clear`,
 	}
 	for _, d := range faultDocs {
-		group.AddCommand(newLabFaultKind(streams, name, d.kind, d.flags, d.doc))
+		group.AddCommand(newFaultKind(streams, name, d.kind, d.flags, d.doc))
 	}
-	group.AddCommand(newLabFaultClear(streams, name))
+	group.AddCommand(newFaultClear(streams, name))
 	return group
 }
 
-func newLabFaultKind(streams Streams, name *string, kind lab.FaultKind, flags, doc string) *cobra.Command {
+func newFaultKind(streams command.Streams, name *string, kind lab.FaultKind, flags, doc string) *cobra.Command {
 	f := lab.Fault{Kind: kind}
 	second := secondArg(kind, flags)
 	cmd := &cobra.Command{
@@ -77,7 +78,7 @@ func newLabFaultKind(streams Streams, name *string, kind lab.FaultKind, flags, d
 			f.Host = args[0]
 			if len(args) > 1 {
 				if err := setSecondArg(&f, args[1]); err != nil {
-					return &UsageError{Err: err}
+					return &command.UsageError{Err: err}
 				}
 			}
 			return injectFault(cmd, streams, *name, f)
@@ -215,9 +216,9 @@ func quirkHelp() string {
 	return text.String()
 }
 
-func injectFault(cmd *cobra.Command, streams Streams, name string, f lab.Fault) error {
+func injectFault(cmd *cobra.Command, streams command.Streams, name string, f lab.Fault) error {
 	if err := f.Check(); err != nil {
-		return &UsageError{Err: err}
+		return &command.UsageError{Err: err}
 	}
 	_, c, err := openLab(cmd, name, f.Host)
 	if err != nil {
@@ -230,7 +231,7 @@ func injectFault(cmd *cobra.Command, streams Streams, name string, f lab.Fault) 
 	return err
 }
 
-func newLabFaultClear(streams Streams, name *string) *cobra.Command {
+func newFaultClear(streams command.Streams, name *string) *cobra.Command {
 	var r lab.ClearRequest
 	var kind string
 	cmd := &cobra.Command{
@@ -252,9 +253,9 @@ func newLabFaultClear(streams Streams, name *string) *cobra.Command {
 
 // clearFaults undoes faults. A host or a kind that is not is a mistake, and
 // not a reason to undo nothing.
-func clearFaults(cmd *cobra.Command, streams Streams, name string, r lab.ClearRequest) error {
+func clearFaults(cmd *cobra.Command, streams command.Streams, name string, r lab.ClearRequest) error {
 	if r.Kind != "" && !slices.Contains(lab.FaultKinds(), r.Kind) {
-		return &UsageError{Err: fmt.Errorf("fault %q: there is no such fault", r.Kind)}
+		return &command.UsageError{Err: fmt.Errorf("fault %q: there is no such fault", r.Kind)}
 	}
 	var hosts []string
 	if r.Host != "" {

@@ -1,0 +1,18 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// Replace makes this process run another program, which keeps its process id,
+// terminal and environment: signals reach it and its exit code is this process's.
+// called is the name that the program sees itself called by. Replace returns
+// only where it fails.
+func Replace(path, called string, args []string) error {
+	if err := syscall.Exec(path, append([]string{called}, args...), os.Environ()); err != nil { //nolint:gosec // the caller names its program
+		return fmt.Errorf("run %s: %w", path, err)
+	}
+	return nil
+}
