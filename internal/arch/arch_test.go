@@ -37,6 +37,9 @@ const (
 // put here, which is the moment to think where it belongs.
 var layers = map[string]layer{
 	"internal/state":        pure,
+	"internal/secret":       pure,
+	"internal/netaddr":      pure,
+	"internal/bmc":          pure,
 	"internal/config":       pure,
 	"internal/topology":     pure,
 	"internal/plan":         pure,
@@ -105,7 +108,7 @@ var generators = []string{"internal/render/manifests/gen"}
 // pureOrder is the way that data flows among pure packages: each imports only
 // what stands before it.
 var pureOrder = []string{
-	"internal/state", "internal/jointoken", "internal/decide/vips", "internal/config", "internal/topology", "internal/payload",
+	"internal/state", "internal/secret", "internal/netaddr", "internal/bmc", "internal/jointoken", "internal/decide/vips", "internal/config", "internal/topology", "internal/payload",
 	"internal/ignition", "internal/site", "internal/decide", "internal/render", "internal/plan",
 }
 

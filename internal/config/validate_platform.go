@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
@@ -51,7 +52,7 @@ func (v *validator) hostAddress(path *field.Path, text string, nets networks) (n
 	if !v.readable(path.String()) {
 		return netip.Addr{}, false
 	}
-	addr, detail := vips.HostAddress(text, nets.plan())
+	addr, detail := nets.plan().Host(text)
 	if detail != "" {
 		v.add(field.Invalid(path, text, detail))
 		return addr, false
@@ -60,7 +61,7 @@ func (v *validator) hostAddress(path *field.Path, text string, nets networks) (n
 }
 
 // bmcPlace refuses a BMC at an address that belongs to the cluster.
-func (v *validator) bmcPlace(path *field.Path, text string, address BMCAddress) {
+func (v *validator) bmcPlace(path *field.Path, text string, address bmc.Address) {
 	addr, err := netip.ParseAddr(address.Host)
 	if err != nil {
 		return // a name

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	filter "github.com/holdfast/holdfast/internal/firewall"
@@ -49,7 +49,7 @@ type Eyes struct {
 	Resolve func(context.Context, string) ([]string, error)
 	Get     func(ctx context.Context, url string) ([]byte, error)
 	Kernel  func() (synchronised bool, err error)
-	BMC     func(context.Context, config.BMCAddress) (redfish.Shown, error)
+	BMC     func(context.Context, bmc.Address) (redfish.Shown, error)
 	// Table is whether the host has our table of ports, Firewalls are those of the
 	// site.
 	Table     func() (bool, error)

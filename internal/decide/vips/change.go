@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // Platform is the platform of a cluster as its Infrastructure object names it.
@@ -300,7 +302,7 @@ func (s Snapshot) lists() Lists {
 	return Lists{
 		API:     List{Path: s.Path.Child("apiServerInternalIPs"), Texts: s.Spec.API},
 		Ingress: List{Path: s.Path.Child("ingressIPs"), Texts: s.Spec.Ingress},
-		Networks: Networks{
+		Networks: netaddr.Networks{
 			Machine: prefixes(s.networksWanted()), Cluster: prefixes(s.Cluster), Service: prefixes(s.Service), Complete: true,
 		},
 		UserManaged: s.UserManaged,
@@ -365,7 +367,7 @@ func (s Snapshot) entries() []added {
 		api  bool
 	}{{lists.API, true}, {lists.Ingress, false}} {
 		for i, text := range l.list.Texts {
-			if a, detail := Address(text); detail == "" {
+			if a, detail := netaddr.Parse(text); detail == "" {
 				out = append(out, added{a, l.list.Path.Index(i), l.api})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/holdfast/holdfast/internal/netaddr"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -122,7 +123,7 @@ func (a added) ofGateway(hosts []Host) string {
 func (a added) lackingFamily(hosts []Host) string {
 	var without []string
 	for _, h := range hosts {
-		has := slices.ContainsFunc(h.own(), func(own netip.Addr) bool { return FamilyOf(own) == FamilyOf(a.addr) })
+		has := slices.ContainsFunc(h.own(), func(own netip.Addr) bool { return netaddr.FamilyOf(own) == netaddr.FamilyOf(a.addr) })
 		if !has {
 			without = append(without, h.Name)
 		}
@@ -131,7 +132,7 @@ func (a added) lackingFamily(hosts []Host) string {
 		return ""
 	}
 	return fmt.Sprintf("is %s, and there is no %s address on %s, which may have to hold it",
-		FamilyOf(a.addr), FamilyOf(a.addr), strings.Join(without, ", "))
+		netaddr.FamilyOf(a.addr), netaddr.FamilyOf(a.addr), strings.Join(without, ", "))
 }
 
 // nowhere wants a host in the machine network of the VIP. Where the cluster

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // maxPerList is one address of each family.
@@ -15,7 +17,7 @@ const maxPerList = 2
 // Lists are the two lists of virtual IPs of a cluster and where they stand.
 type Lists struct {
 	API, Ingress List
-	Networks     Networks
+	Networks     netaddr.Networks
 	// UserManaged is true where a load balancer of the site holds the VIPs: it
 	// may have one address for both, in a network of its own.
 	UserManaged bool
@@ -73,7 +75,7 @@ func (l Lists) check(list List) (sound []entry, out []Finding) {
 
 // place checks one address by itself and among the networks.
 func (l Lists) place(text string) (addr netip.Addr, rule Rule, detail string) {
-	addr, detail = Address(text)
+	addr, detail = netaddr.Parse(text)
 	if detail != "" {
 		return addr, RuleAddress, detail
 	}
@@ -81,11 +83,11 @@ func (l Lists) place(text string) (addr netip.Addr, rule Rule, detail string) {
 		rule   Rule
 		detail string
 	}{
-		{RuleReachable, Unreachable(addr)},
-		{RulePodNetwork, within(addr, l.Networks.Cluster, "pod network")},
-		{RuleServiceNetwork, within(addr, l.Networks.Service, "service network")},
+		{RuleReachable, netaddr.Unreachable(addr)},
+		{RulePodNetwork, l.Networks.InPods(addr)},
+		{RuleServiceNetwork, l.Networks.InServices(addr)},
 		{RuleMachineNetwork, l.outside(addr)},
-		{RuleEdge, edge(addr, l.Networks.Machine)},
+		{RuleEdge, l.Networks.AtEdge(addr)},
 	} {
 		if c.detail != "" {
 			return addr, c.rule, c.detail
@@ -100,19 +102,19 @@ func (l Lists) outside(a netip.Addr) string {
 	if l.UserManaged || len(l.Networks.Machine) == 0 {
 		return ""
 	}
-	return outside(a, l.Networks)
+	return l.Networks.OutsideMachines(a)
 }
 
 func (l Lists) families(list []entry) []Finding {
 	var out []Finding
 	for i, second := range list {
-		if i > 0 && FamilyOf(second.addr) == FamilyOf(list[0].addr) {
+		if i > 0 && netaddr.FamilyOf(second.addr) == netaddr.FamilyOf(list[0].addr) {
 			out = append(out, Finding{RuleOneOfEach, field.Invalid(second.path, second.addr.String(), fmt.Sprintf(
-				"is %s as the first: two addresses must be one of each family", FamilyOf(second.addr)))})
+				"is %s as the first: two addresses must be one of each family", netaddr.FamilyOf(second.addr)))})
 		}
 	}
-	primary := families(l.Networks.Machine)
-	if !l.Networks.Complete || len(primary) != 2 || len(list) == 0 || list[0].at != 0 || FamilyOf(list[0].addr) == primary[0] {
+	primary := netaddr.Families(l.Networks.Machine)
+	if !l.Networks.Complete || len(primary) != 2 || len(list) == 0 || list[0].at != 0 || netaddr.FamilyOf(list[0].addr) == primary[0] {
 		return out
 	}
 	return append(out, Finding{RulePrimaryFamily, field.Invalid(list[0].path, list[0].addr.String(), fmt.Sprintf(
@@ -136,10 +138,10 @@ func lastOf(path *field.Path) string {
 
 // beginnings wants one primary family where no machine networks say which.
 func (l Lists) beginnings(api, ingress []entry) []Finding {
-	if len(families(l.Networks.Machine)) == 2 || len(api) == 0 || len(ingress) == 0 || api[0].at+ingress[0].at > 0 {
+	if len(netaddr.Families(l.Networks.Machine)) == 2 || len(api) == 0 || len(ingress) == 0 || api[0].at+ingress[0].at > 0 {
 		return nil
 	}
-	if f := FamilyOf(api[0].addr); FamilyOf(ingress[0].addr) != f {
+	if f := netaddr.FamilyOf(api[0].addr); netaddr.FamilyOf(ingress[0].addr) != f {
 		return []Finding{{RuleSameFirstFamily, field.Invalid(ingress[0].path, ingress[0].addr.String(), fmt.Sprintf(
 			"must be %s as the first of %s", f, lastOf(l.API.Path)))}}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // networkFindings checks the machine networks of the spec against themselves,
@@ -31,7 +33,7 @@ func (s Snapshot) soundNetworks(path *field.Path) []Finding {
 	var out []Finding
 	apart := append(named("the pod network", s.Cluster), named("the service network", s.Service)...)
 	for i, text := range s.Spec.MachineNetworks {
-		p, detail := Network(text)
+		p, detail := netaddr.ParseNetwork(text)
 		if detail != "" {
 			out = append(out, Finding{RuleNetworksSound, field.Invalid(path.Index(i), text, detail)})
 			continue
@@ -75,9 +77,9 @@ func (s Snapshot) strangeFamilies(wish []added) []Finding {
 			list []string
 		}{{"pod", s.Cluster}, {"service", s.Service}} {
 			nets := prefixes(of.list)
-			if f := FamilyOf(a.addr); len(nets) > 0 && !slices.Contains(families(nets), f) {
+			if f := netaddr.FamilyOf(a.addr); len(nets) > 0 && !slices.Contains(netaddr.Families(nets), f) {
 				out = append(out, Finding{RuleClusterFamily, field.Invalid(a.path, a.addr.String(), fmt.Sprintf(
-					"is %s, and the %s network is %s: only a cluster whose pods and services have both families takes a second pair", f, of.name, joined(nets)))})
+					"is %s, and the %s network is %s: only a cluster whose pods and services have both families takes a second pair", f, of.name, netaddr.Join(nets)))})
 				break
 			}
 		}
@@ -91,7 +93,7 @@ func (s Snapshot) leftBehind(path *field.Path) []Finding {
 	wish := prefixes(s.Spec.MachineNetworks)
 	for _, gone := range prefixes(s.Status.MachineNetworks) {
 		for _, h := range s.Hosts {
-			i := slices.IndexFunc(h.Addresses, func(a netip.Addr) bool { return gone.Contains(a) && !inAny(a, wish) })
+			i := slices.IndexFunc(h.Addresses, func(a netip.Addr) bool { return gone.Contains(a) && !netaddr.InAny(a, wish) })
 			if i >= 0 {
 				out = append(out, Finding{RuleNetworksHosts, field.Invalid(path, gone.String(), fmt.Sprintf(
 					"cannot be removed: node %s has %s there", h.Name, h.Addresses[i]))})

@@ -1,3 +1,7 @@
+// Package vips decides about virtual IPs: whether a pair of lists keeps every
+// rule, at installation and on a running cluster; what a wish to change them
+// comes to; and how far a change has got. It is the one place where those
+// rules are: the installer, the operator and `holdfast vip` all ask it.
 package vips
 
 import (

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/host"
@@ -254,7 +254,7 @@ func (p *Piece) bmcHosts() []string {
 		if err != nil {
 			continue
 		}
-		if at, err := config.ParseBMCAddress(dev.Address); err == nil && !slices.Contains(out, at.Host) {
+		if at, err := bmc.Parse(dev.Address); err == nil && !slices.Contains(out, at.Host) {
 			out = append(out, at.Host)
 		}
 	}
