@@ -8,13 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-// Run runs a command on a host and returns what it prints, also where it fails.
-type Run func(ctx context.Context, line ...string) ([]byte, error)
 
 // Units are those whose journals are collected.
 func Units() []string {
@@ -142,7 +140,7 @@ func (f fileSet) line() []string {
 }
 
 // Host lists what is collected from one host, with the journals of a time.
-func Host(name string, since time.Duration, run Run) []Item {
+func Host(name string, since time.Duration, run host.Runner) []Item {
 	var out []Item
 	run = reached(run)
 	add := func(path, what string, tail, heavy bool, line []string) {
@@ -162,7 +160,7 @@ func Host(name string, since time.Duration, run Run) []Item {
 
 // reached asks a host first whether it is there: one that is off is not waited
 // for again for each thing.
-func reached(run Run) Run {
+func reached(run host.Runner) host.Runner {
 	var first sync.Once
 	var gone error
 	return func(ctx context.Context, line ...string) ([]byte, error) {

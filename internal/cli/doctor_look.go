@@ -17,7 +17,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/doctor"
 	"github.com/holdfast/holdfast/internal/doctor/cluster"
-	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -25,7 +25,7 @@ import (
 // askable is a host and how a command gets there.
 type askable struct {
 	name string
-	run  rehearsal.Runner
+	run  host.Runner
 }
 
 // look gathers everything. What cannot be had is unknown; only where nothing
@@ -103,7 +103,7 @@ func (f *doctorFlags) kubeconfigPath(ctx context.Context) (string, error) {
 func (f *doctorFlags) askables() ([]askable, error) {
 	var out []askable
 	for _, name := range f.hosts {
-		out = append(out, askable{name, rehearsal.Through(strings.Fields(strings.ReplaceAll(f.exec, "{}", name)))})
+		out = append(out, askable{name, host.Through(f.exec, name)})
 	}
 	if f.lab == "" {
 		return out, nil
