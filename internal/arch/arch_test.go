@@ -352,3 +352,28 @@ func TestOuterThingsHaveOneAdapter(t *testing.T) {
 		}
 	}
 }
+
+// roomsOfOneProgram are the folders that carry one program, each with who may
+// import it. What another needs of them belongs into a foundation.
+var roomsOfOneProgram = map[string][]string{
+	"internal/agent": {
+		"cmd/holdfast-agent", "internal/agent",
+		"internal/ocf", // podman-etcd runs the daemon of etcd
+		"internal/lab", "test",
+	},
+	"internal/operator": {"cmd/holdfast-operator", "internal/operator"},
+}
+
+func TestNobodyBorrowsFromAnotherProgram(t *testing.T) {
+	for _, p := range listPackages(t) {
+		for _, imported := range p.Imports {
+			for room, allowed := range roomsOfOneProgram {
+				in := func(folder string) bool { return within(p.ImportPath, module+folder) }
+				if within(imported, module+room) && !slices.ContainsFunc(allowed, in) {
+					t.Errorf("%s imports %s: what both need belongs into a package below both",
+						strings.TrimPrefix(p.ImportPath, module), strings.TrimPrefix(imported, module))
+				}
+			}
+		}
+	}
+}

@@ -15,12 +15,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast/holdfast/internal/agent/network/settings"
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/observe/settings"
 	"github.com/holdfast/holdfast/internal/payload"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
