@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -51,7 +50,7 @@ func commands(since time.Duration) []command {
 		{"pacemaker/links.txt", "Corosync's links", []string{"corosync-cfgtool", "-s"}, false},
 		{"pacemaker/corosync-map.txt", "what Corosync counts", []string{"corosync-cmapctl", "-m", "stats"}, false},
 		{"etcd/containers.txt", "podman's containers", []string{"podman", "--cgroup-manager=cgroupfs", "ps", "--all"}, false},
-		{"etcd/etcd.log", "log of etcd", []string{"tail", "--lines=5000", etcdpod.LogFile}, true},
+		{"etcd/etcd.log", "log of etcd", []string{"tail", "--lines=5000", state.EtcdLogFile}, true},
 		{"etcd/output.log", "what etcd said before it had its log, or as it panicked", []string{"podman", "--cgroup-manager=cgroupfs", "logs", "--timestamps", "--tail", "5000", "etcd"}, true},
 		{"network/addresses.txt", "addresses", []string{"ip", "address"}, false},
 		{"network/routes.txt", "routes", []string{"ip", "route", "show", "table", "all"}, false},

@@ -59,7 +59,7 @@ type Eyes struct {
 // This is the host that the process runs on.
 func This(site state.Fact[Site], disk bool) Eyes {
 	return Eyes{
-		Root: "/", Site: site, DataDir: "/var/lib/etcd", Disk: disk, Now: time.Now,
+		Root: "/", Site: site, DataDir: state.EtcdDataDir, Disk: disk, Now: time.Now,
 		Name:    os.Hostname,
 		Run:     host.Run,
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
