@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/holdfast/holdfast/internal/bmc"
-	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 // Roles of platform.baremetal.hosts.
@@ -38,13 +38,13 @@ type vip struct {
 
 func (v *validator) vips(root *field.Path, nets networks) {
 	bm := v.c.Platform.BareMetal
-	lists := vips.Lists{
-		API:        vips.List{Path: root.Child("apiVIPs"), Texts: bm.APIVIPs},
-		Ingress:    vips.List{Path: root.Child("ingressVIPs"), Texts: bm.IngressVIPs},
+	lists := viprule.Lists{
+		API:        viprule.List{Path: root.Child("apiVIPs"), Texts: bm.APIVIPs},
+		Ingress:    viprule.List{Path: root.Child("ingressVIPs"), Texts: bm.IngressVIPs},
 		Networks:   nets.plan(),
 		Unreadable: func(path string) bool { return !v.readable(path) },
 	}
-	v.add(vips.Errors(lists.Findings())...)
+	v.add(viprule.Errors(lists.Findings())...)
 }
 
 // hostAddress checks an address that a host of the cluster will hold.

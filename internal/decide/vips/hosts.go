@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/netaddr"
 	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 // Host is a node of a running cluster, as far as virtual IPs concern it.
@@ -85,20 +86,20 @@ func (a added) beside(s *Snapshot) []Host {
 
 // fits checks a new VIP against the hosts of the cluster. With a load balancer
 // of the site, hosts need not be able to hold it.
-func (a added) fits(s *Snapshot) []Finding {
-	var out []Finding
-	add := func(rule Rule, detail string) {
+func (a added) fits(s *Snapshot) []viprule.Finding {
+	var out []viprule.Finding
+	add := func(rule viprule.Rule, detail string) {
 		if detail != "" {
-			out = append(out, Finding{rule, field.Invalid(a.path, a.addr.String(), detail)})
+			out = append(out, rule.Broken(field.Invalid(a.path, a.addr.String(), detail)))
 		}
 	}
-	add(RuleNotANode, a.ofNode(s.Hosts))
+	add(viprule.NotANode, a.ofNode(s.Hosts))
 	if s.UserManaged {
 		return out
 	}
-	add(RuleNotAGateway, a.ofGateway(s.Hosts))
-	add(RuleHostsFamily, a.lackingFamily(a.beside(s)))
-	add(RuleHostsHold, a.nowhere(s.Hosts, prefixes(s.networksWanted())))
+	add(viprule.NotAGateway, a.ofGateway(s.Hosts))
+	add(viprule.HostsFamily, a.lackingFamily(a.beside(s)))
+	add(viprule.HostsHold, a.nowhere(s.Hosts, prefixes(s.networksWanted())))
 	return out
 }
 
