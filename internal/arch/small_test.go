@@ -21,6 +21,7 @@ var kubernetesInSmall = map[string]string{
 var notInSmall = map[string]string{
 	"internal/config":      "the install configuration: what others need of it are bmc, secret and netaddr",
 	"internal/decide/vips": "virtual IPs: what others need of it is netaddr",
+	"internal/viprule":     "the same, with Kubernetes' errors of fields",
 	"internal/render":      "Kubernetes' types: what others need of etcd's manifest is etcdpod",
 	"internal/kube":        "there may be no API when a host is fenced",
 }
