@@ -38,6 +38,11 @@ const (
 // put here, which is the moment to think where it belongs.
 var layers = map[string]layer{
 	"internal/state":        pure,
+	"internal/secret":       pure,
+	"internal/netaddr":      pure,
+	"internal/bmc":          pure,
+	"internal/viprule":      pure,
+	"internal/etcdpod":      pure,
 	"internal/config":       pure,
 	"internal/topology":     pure,
 	"internal/plan":         pure,
@@ -107,7 +112,7 @@ var generators = []string{"internal/render/manifests/gen"}
 // pureOrder is the way that data flows among pure packages: each imports only
 // what stands before it.
 var pureOrder = []string{
-	"internal/state", "internal/jointoken", "internal/decide/vips", "internal/config", "internal/topology", "internal/payload",
+	"internal/state", "internal/secret", "internal/netaddr", "internal/bmc", "internal/etcdpod", "internal/jointoken", "internal/viprule", "internal/config", "internal/topology", "internal/payload",
 	"internal/ignition", "internal/site", "internal/decide", "internal/render", "internal/plan",
 }
 
@@ -410,6 +415,31 @@ func TestOuterThingsHaveOneAdapter(t *testing.T) {
 		for _, imported := range p.Imports {
 			if allowed, ok := onlyImporter[imported]; ok && !slices.Contains(allowed, rel) && !slices.Contains(generators, rel) {
 				t.Errorf("%s imports %s: only %s may", rel, imported, strings.Join(allowed, ", "))
+			}
+		}
+	}
+}
+
+// roomsOfOneProgram are the folders that carry one program, each with who may
+// import it. What another needs of them belongs into a foundation.
+var roomsOfOneProgram = map[string][]string{
+	"internal/agent": {
+		"cmd/holdfast-agent", "internal/agent",
+		"internal/ocf", // podman-etcd runs the daemon of etcd
+		"internal/lab", "test",
+	},
+	"internal/operator": {"cmd/holdfast-operator", "internal/operator"},
+}
+
+func TestNobodyBorrowsFromAnotherProgram(t *testing.T) {
+	for _, p := range listPackages(t) {
+		for _, imported := range p.Imports {
+			for room, allowed := range roomsOfOneProgram {
+				in := func(folder string) bool { return within(p.ImportPath, module+folder) }
+				if within(imported, module+room) && !slices.ContainsFunc(allowed, in) {
+					t.Errorf("%s imports %s: what both need belongs into a package below both",
+						strings.TrimPrefix(p.ImportPath, module), strings.TrimPrefix(imported, module))
+				}
 			}
 		}
 	}

@@ -8,13 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-// Run runs a command on a host and returns what it prints, also where it fails.
-type Run func(ctx context.Context, line ...string) ([]byte, error)
 
 // Units are those whose journals are collected.
 func Units() []string {
@@ -53,7 +50,7 @@ func commands(since time.Duration) []command {
 		{"pacemaker/links.txt", "Corosync's links", []string{"corosync-cfgtool", "-s"}, false},
 		{"pacemaker/corosync-map.txt", "what Corosync counts", []string{"corosync-cmapctl", "-m", "stats"}, false},
 		{"etcd/containers.txt", "podman's containers", []string{"podman", "--cgroup-manager=cgroupfs", "ps", "--all"}, false},
-		{"etcd/etcd.log", "log of etcd", []string{"tail", "--lines=5000", etcdpod.LogFile}, true},
+		{"etcd/etcd.log", "log of etcd", []string{"tail", "--lines=5000", state.EtcdLogFile}, true},
 		{"etcd/output.log", "what etcd said before it had its log, or as it panicked", []string{"podman", "--cgroup-manager=cgroupfs", "logs", "--timestamps", "--tail", "5000", "etcd"}, true},
 		{"network/addresses.txt", "addresses", []string{"ip", "address"}, false},
 		{"network/routes.txt", "routes", []string{"ip", "route", "show", "table", "all"}, false},
@@ -142,7 +139,7 @@ func (f fileSet) line() []string {
 }
 
 // Host lists what is collected from one host, with the journals of a time.
-func Host(name string, since time.Duration, run Run) []Item {
+func Host(name string, since time.Duration, run host.Runner) []Item {
 	var out []Item
 	run = reached(run)
 	add := func(path, what string, tail, heavy bool, line []string) {
@@ -162,7 +159,7 @@ func Host(name string, since time.Duration, run Run) []Item {
 
 // reached asks a host first whether it is there: one that is off is not waited
 // for again for each thing.
-func reached(run Run) Run {
+func reached(run host.Runner) host.Runner {
 	var first sync.Once
 	var gone error
 	return func(ctx context.Context, line ...string) ([]byte, error) {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -26,7 +27,7 @@ var secretFiles = [][]string{
 
 // Secrets reads the secrets of a host. What cannot be read is said: the looks of
 // secrets are all that guards those.
-func Secrets(ctx context.Context, run Run) (known []string, problems []string) {
+func Secrets(ctx context.Context, run host.Runner) (known []string, problems []string) {
 	run = reached(run)
 	for _, line := range secretFiles {
 		ctx, cancel := context.WithTimeoutCause(ctx, itemTime, errors.New("no answer in time"))

@@ -68,7 +68,7 @@ func gather(t *testing.T) facts {
 		f.flags[program] = arguments(p.Spec.Containers[0].Command)
 	}
 	var two corev1.Pod
-	parse(t, "../render/etcdpod/testdata/pod-ipv4.yaml", &two)
+	parse(t, "../render/etcdmanifest/testdata/pod-ipv4.yaml", &two)
 	f.flags["etcd under podman"] = arguments(two.Spec.Containers[0].Command)
 	parse(t, made+"kubelet.yaml", &f.kubelet)
 	for _, pattern := range []string{"../render/*/testdata/*.yaml", made + "*.yaml"} {

@@ -42,7 +42,7 @@ type gathered struct {
 
 type namedRun struct {
 	name string
-	run  support.Run
+	run  host.Runner
 }
 
 // defaultSince is how far back journals go: a weekend.

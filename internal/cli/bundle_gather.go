@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	support "github.com/holdfast/holdfast/internal/bundle"
-	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/site"
 )
@@ -27,8 +27,7 @@ func gatherBundle(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 	}
 	g := gathered{name: "cluster"}
 	for _, name := range f.reach.hosts {
-		through := rehearsal.Through(strings.Fields(strings.ReplaceAll(f.reach.exec, "{}", name)))
-		g.hosts = append(g.hosts, namedRun{name, support.Run(through)})
+		g.hosts = append(g.hosts, namedRun{name, host.Through(f.reach.exec, name)})
 	}
 	if err := g.here(f); err != nil {
 		return g, err
@@ -62,7 +61,7 @@ func (g *gathered) here(f *bundleFlags) error {
 		return fmt.Errorf("name of this host: %w", err)
 	}
 	g.name = strings.ToLower(name)
-	g.hosts = append(g.hosts, namedRun{g.name, support.Run(rehearsal.Local)})
+	g.hosts = append(g.hosts, namedRun{g.name, host.Local})
 	return nil
 }
 
@@ -107,7 +106,7 @@ func gatherLab(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 		return g, err
 	}
 	for _, h := range at.Hosts {
-		g.hosts = append(g.hosts, namedRun{h.Name, support.Run(rehearsal.Through(h.Enter))})
+		g.hosts = append(g.hosts, namedRun{h.Name, host.Behind(h.Enter)})
 	}
 	if path, err := at.APIAccess(); err != nil {
 		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))

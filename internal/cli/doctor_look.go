@@ -16,7 +16,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/doctor"
 	"github.com/holdfast/holdfast/internal/doctor/cluster"
-	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/labprogram"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -24,7 +24,7 @@ import (
 // askable is a host and how a command gets there.
 type askable struct {
 	name string
-	run  rehearsal.Runner
+	run  host.Runner
 }
 
 // look gathers everything. What cannot be had is unknown; only where nothing
@@ -102,11 +102,11 @@ func (f *doctorFlags) labPlace(ctx context.Context) (labprogram.Place, error) {
 func (f *doctorFlags) askables(at labprogram.Place) []askable {
 	var out []askable
 	for _, name := range f.hosts {
-		out = append(out, askable{name, rehearsal.Through(strings.Fields(strings.ReplaceAll(f.exec, "{}", name)))})
+		out = append(out, askable{name, host.Through(f.exec, name)})
 	}
 	for _, h := range at.Hosts {
 		if h.ControlPlane {
-			out = append(out, askable{h.Name, rehearsal.Through(h.Exec)})
+			out = append(out, askable{h.Name, host.Behind(h.Exec)})
 		}
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -114,8 +115,7 @@ func (r *reach) check() error {
 func (r *reach) each() ([]rehearsal.Host, error) {
 	var hosts []rehearsal.Host
 	for _, name := range r.hosts {
-		words := strings.Fields(strings.ReplaceAll(r.exec, "{}", name))
-		hosts = append(hosts, rehearsal.Host{Name: name, Run: rehearsal.Through(words)})
+		hosts = append(hosts, rehearsal.Host{Name: name, Run: host.Through(r.exec, name)})
 	}
 	if len(hosts) > 0 {
 		return hosts, nil
@@ -131,7 +131,7 @@ func (r *reach) each() ([]rehearsal.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts = append(hosts, rehearsal.Host{Name: name, Run: rehearsal.Local})
+	hosts = append(hosts, rehearsal.Host{Name: name, Run: host.Local})
 	for _, t := range slices.DeleteFunc(targets, func(t string) bool { return t == name }) {
 		hosts = append(hosts, rehearsal.Host{Name: t})
 	}

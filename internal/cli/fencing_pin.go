@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/redfish"
@@ -75,7 +75,7 @@ usage.`,
 }
 
 func (f *pinFlags) check() error {
-	if f.fingerprint != "" && !config.IsFingerprint(f.fingerprint) {
+	if f.fingerprint != "" && !bmc.IsFingerprint(f.fingerprint) {
 		return &UsageError{Err: fmt.Errorf("--fingerprint %q: must be a SHA-256 in hex, 64 digits, with or without colons", f.fingerprint)}
 	}
 	return nil
@@ -114,7 +114,7 @@ const shownTime = 40 * time.Second
 
 // shownBy is the certificate that a device's BMC shows now. It is told nothing.
 func shownBy(ctx context.Context, dev state.FencingDevice) (redfish.ShownCertificate, error) {
-	address, err := config.ParseBMCAddress(dev.Address)
+	address, err := bmc.Parse(dev.Address)
 	if err != nil {
 		return redfish.ShownCertificate{}, err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
@@ -103,17 +103,17 @@ func (f *rotateFlags) check(args []string) error {
 	if f.pin && f.fingerprint != "" {
 		wrong("--pin: not together with --fingerprint")
 	}
-	if v := f.verification; v != "" && v != config.CertificateVerificationEnabled && v != config.CertificateVerificationDisabled {
+	if v := f.verification; v != "" && v != bmc.VerificationEnabled && v != bmc.VerificationDisabled {
 		wrong("--certificate-verification %q: must be Enabled or Disabled", v)
 	}
-	if v := f.tls; v != "" && v != config.TLSDefault && v != config.TLSLegacy {
+	if v := f.tls; v != "" && v != bmc.TLSDefault && v != bmc.TLSLegacy {
 		wrong("--tls %q: must be Default or Legacy", v)
 	}
 	if f.uuid != "" && f.serial != "" {
 		wrong("--serial: not together with --uuid, one of them tells the machine from others")
 	}
 	if f.address != "" {
-		if _, err := config.ParseBMCAddress(f.address); err != nil {
+		if _, err := bmc.Parse(f.address); err != nil {
 			wrong("--address: %w", err)
 		}
 	}
@@ -219,14 +219,14 @@ func (r *rotation) changed(ctx context.Context, dev state.FencingDevice, passwor
 	} else {
 		dev.SystemID = replaced(dev.SystemID, id)
 	}
-	if r.verification == config.CertificateVerificationEnabled && dev.Insecure {
+	if r.verification == bmc.VerificationEnabled && dev.Insecure {
 		dev.Fingerprint, dev.FirstSight = "", false // an authority is to vouch for it now
 	}
 	if r.verification != "" {
-		dev.Insecure = r.verification == config.CertificateVerificationDisabled
+		dev.Insecure = r.verification == bmc.VerificationDisabled
 	}
 	if r.tls != "" {
-		dev.LegacyTLS = r.tls == config.TLSLegacy
+		dev.LegacyTLS = r.tls == bmc.TLSLegacy
 	}
 	if r.fingerprint != "" {
 		dev.Fingerprint, dev.FirstSight = replaced(dev.Fingerprint, r.fingerprint), false

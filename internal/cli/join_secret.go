@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/configserver"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/installer"
+	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -145,7 +145,7 @@ func (r *joinKeyRotation) run(ctx context.Context) error {
 	}
 	if !r.dryRun {
 		s, err = r.in.ReplaceJoinKey(func(key []byte) error {
-			return cluster.PutSecret(ctx, admission.KeyNamespace, admission.KeySecret, map[string][]byte{admission.KeyField: key})
+			return cluster.PutSecret(ctx, jointoken.KeyNamespace, jointoken.KeySecret, map[string][]byte{jointoken.KeyField: key})
 		})
 		if err != nil {
 			return createError(err)

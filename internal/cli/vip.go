@@ -15,7 +15,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 func newVIP(streams Streams) *cobra.Command {
@@ -62,7 +62,7 @@ func (f *vipFlags) open(streams Streams) (*vipCluster, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	c, err := object.Open(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()))
+	c, err := vipobject.Open(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()))
 	if err != nil {
 		return nil, err
 	}
@@ -155,11 +155,11 @@ func (c *vipCluster) logf(format string, args ...any) {
 }
 
 // look reads the cluster once.
-func (c *vipCluster) look(ctx context.Context) (vips.Snapshot, *object.Report, error) {
-	_, s, err := object.Look(ctx, c.client, c.asker)
+func (c *vipCluster) look(ctx context.Context) (vips.Snapshot, *vipobject.Report, error) {
+	_, s, err := vipobject.Look(ctx, c.client, c.asker)
 	if err != nil {
 		return s, nil, err
 	}
-	report, err := object.Reported(ctx, c.client)
+	report, err := vipobject.Reported(ctx, c.client)
 	return s, &report, err
 }

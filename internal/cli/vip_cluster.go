@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // askLimit bounds the question to hosts who answers for an address.
@@ -37,7 +37,7 @@ func (c *vipCluster) judge(ctx context.Context, spec vips.Values, decide func(vi
 			return d, nil
 		}
 		for _, node := range probing.Ask {
-			if err := object.Question(limit, c.client, node, c.asker, &probing.Request); err != nil {
+			if err := vipobject.Question(limit, c.client, node, c.asker, &probing.Request); err != nil {
 				return d, err
 			}
 		}
@@ -60,7 +60,7 @@ func (c *vipCluster) takeBack(ctx context.Context) error {
 		return err
 	}
 	for _, node := range vips.Probe(nil, s.Hosts, c.now()).Clear {
-		if err := object.Question(ctx, c.client, node, c.asker, nil); err != nil {
+		if err := vipobject.Question(ctx, c.client, node, c.asker, nil); err != nil {
 			return err
 		}
 	}
@@ -69,11 +69,11 @@ func (c *vipCluster) takeBack(ctx context.Context) error {
 
 // write puts the wish into the spec, unless somebody changed it meanwhile.
 func (c *vipCluster) write(ctx context.Context, spec vips.Values) error {
-	infra, _, err := object.Look(ctx, c.client, c.asker)
+	infra, _, err := vipobject.Look(ctx, c.client, c.asker)
 	if err != nil {
 		return err
 	}
-	return object.WriteSpec(ctx, c.client, infra, spec)
+	return vipobject.WriteSpec(ctx, c.client, infra, spec)
 }
 
 // errRefused is for a wish that the operator refused although it was in order
@@ -82,7 +82,7 @@ var errRefused = errors.New("holdfast-operator refused it")
 
 // follow waits until the operator reports that the change is complete, and
 // says each step of it once.
-func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (object.Report, error) {
+func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (vipobject.Report, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf(
 		"not complete after %s; it goes on by itself: holdfast vip check shows how far it is", c.timeout))
 	defer stop()
@@ -100,13 +100,13 @@ func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (object.Repor
 			}
 		}
 		if host.Sleep(ctx, vipEvery) != nil {
-			return object.Report{}, errors.Join(context.Cause(ctx), err)
+			return vipobject.Report{}, errors.Join(context.Cause(ctx), err)
 		}
 	}
 }
 
 // vipProgress says how far the cluster is with a wish, from what its objects say.
-func vipProgress(s vips.Snapshot, r object.Report, spec vips.Values) (done bool, words string, err error) {
+func vipProgress(s vips.Snapshot, r vipobject.Report, spec vips.Values) (done bool, words string, err error) {
 	accepted := vipCondition(r, vips.ConditionAccepted)
 	if accepted.Status == vips.False && s.Spec.Equal(spec) {
 		return false, "", fmt.Errorf("%w: %s", errRefused, accepted.Message)
@@ -122,7 +122,7 @@ func vipProgress(s vips.Snapshot, r object.Report, spec vips.Values) (done bool,
 	return true, "", nil
 }
 
-func vipCondition(r object.Report, kind string) vips.Condition {
+func vipCondition(r vipobject.Report, kind string) vips.Condition {
 	for _, c := range r.Conditions {
 		if c.Type == kind {
 			return c

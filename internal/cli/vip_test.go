@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 	"github.com/holdfast/holdfast/internal/operator/infrastructure"
 	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 // vipSite is a cluster with one pair of VIPs whose operator is the real one
@@ -238,7 +239,7 @@ func TestADryRunShowsEveryCheckAndChangesNothing(t *testing.T) {
 	if err != nil || s.spec() != "10.98.0.5 10.98.0.6" {
 		t.Errorf("%v, the spec is %s", err, s.spec())
 	}
-	for _, r := range vips.Rules() {
+	for _, r := range viprule.Rules() {
 		if !strings.Contains(columns(out), "passed "+r.Sentence()) {
 			t.Errorf("rule %s is not shown as passed:\n%s", r, out)
 		}
@@ -308,7 +309,7 @@ func TestACheckSaysWhoHoldsWhatAndWhoIsBehind(t *testing.T) {
 	f.output = "json"
 	out, err = check(f)
 	var got vipOutcome
-	if failed := json.Unmarshal([]byte(out), &got); failed != nil || err != nil || got.Outcome != vips.Settled || len(got.Rollout.Hosts) != 2 || len(got.Checks) != len(vips.Rules()) {
+	if failed := json.Unmarshal([]byte(out), &got); failed != nil || err != nil || got.Outcome != vips.Settled || len(got.Rollout.Hosts) != 2 || len(got.Checks) != len(viprule.Rules()) {
 		t.Errorf("%v, %v, %+v", failed, err, got)
 	}
 }

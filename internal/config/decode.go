@@ -13,6 +13,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 // maxNodes bounds the work for one document: aliases let a small file name a
@@ -230,7 +232,7 @@ func isBareWord(val *yaml.Node) bool {
 
 func holdsSecret(t reflect.Type) bool {
 	for f := range t.Fields() {
-		if f.Type == reflect.TypeFor[Secret]() {
+		if f.Type == reflect.TypeFor[secret.Text]() {
 			return true
 		}
 	}

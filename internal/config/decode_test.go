@@ -242,31 +242,3 @@ func TestValidateChecksAConfigurationThatWasBuilt(t *testing.T) {
 		t.Errorf("without defaults: got %v", errs)
 	}
 }
-
-func TestTwoSpellingsOfOneBMCAreEqual(t *testing.T) {
-	pairs := [][2]string{
-		{"https://BMC.example.com", "redfish://bmc.example.com.:443/"},
-		{"https://10.0.0.5/redfish/v1/Systems/1", "idrac-redfish+https://10.0.0.5:443/redfish/v1/Systems/1/"},
-		{"https://[fd99::0a]/redfish/v1", "https://[FD99:0::A]"},
-		{"https://[::ffff:10.0.0.5]", "ilo5-virtualmedia://10.0.0.5"},
-	}
-	for _, p := range pairs {
-		a, errA := ParseBMCAddress(p[0])
-		b, errB := ParseBMCAddress(p[1])
-		if errA != nil || errB != nil || a != b {
-			t.Errorf("%s is %+v (%v), %s is %+v (%v)", p[0], a, errA, p[1], b, errB)
-		}
-	}
-	a, _ := ParseBMCAddress("https://[fd99::a]:8443/redfish/v1/Systems/x")
-	if got, want := a.URL(), "https://[fd99::a]:8443"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestSystemsOfOneChassisMayShareABMC(t *testing.T) {
-	a, _ := ParseBMCAddress("https://10.0.0.5/redfish/v1/Systems/1")
-	b, _ := ParseBMCAddress("https://10.0.0.5/redfish/v1/Systems/2")
-	if a.sameSystem(b) {
-		t.Error("two systems taken for one")
-	}
-}

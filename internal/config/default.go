@@ -2,6 +2,8 @@ package config
 
 import (
 	"net/netip"
+
+	"github.com/holdfast/holdfast/internal/bmc"
 )
 
 // What an absent field means. The networks are those that OpenShift's
@@ -29,18 +31,6 @@ const (
 	NetworkTypeNone = "None"
 )
 
-// The values of certificateVerification.
-const (
-	CertificateVerificationEnabled  = "Enabled"
-	CertificateVerificationDisabled = "Disabled"
-)
-
-// The values of tls; empty is Default.
-const (
-	TLSDefault = "Default"
-	TLSLegacy  = "Legacy"
-)
-
 // Default fills in the fields that were left out. An IPv6 machine network has
 // no default pod and service networks: a site's prefix cannot be guessed.
 func Default(c *InstallConfig) {
@@ -66,7 +56,7 @@ func defaultPools(c *InstallConfig) {
 		return
 	}
 	for i := range c.ControlPlane.Fencing.Credentials {
-		setDefault(&c.ControlPlane.Fencing.Credentials[i].CertificateVerification, CertificateVerificationEnabled)
+		setDefault(&c.ControlPlane.Fencing.Credentials[i].CertificateVerification, bmc.VerificationEnabled)
 	}
 }
 

@@ -83,23 +83,3 @@ func secretsOf(c *InstallConfig) []string {
 	}
 	return out
 }
-
-// FuzzParseBMCAddress shows that an accepted address is read the same after
-// it was written in its plain form, and that errors hold nothing of it.
-func FuzzParseBMCAddress(f *testing.F) {
-	for _, s := range []string{
-		"https://10.0.0.5", "redfish+https://bmc.example.com:8443/redfish/v1/Systems/1/",
-		"https://[fd99::a]:443", "ipmi://10.0.0.5", "https://u:p@h", "https://[::ffff:1.2.3.4]/redfish/v1/",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		a, err := ParseBMCAddress(text)
-		if err != nil {
-			return
-		}
-		if again, err := ParseBMCAddress(a.URL()); err != nil || again.Host != a.Host || again.Port != a.Port {
-			t.Fatalf("%q is %+v, and %q is %+v: %v", text, a, a.URL(), again, err)
-		}
-	})
-}

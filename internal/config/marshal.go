@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 // Marshal writes a configuration as YAML that Parse reads back to an equal
@@ -63,7 +65,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9./:_+-]*$`)
 func textStyle(v reflect.Value) yaml.Style {
 	s := v.String()
 	switch {
-	case strings.Contains(s, "\n") && v.Type() != reflect.TypeFor[Secret]():
+	case strings.Contains(s, "\n") && v.Type() != reflect.TypeFor[secret.Text]():
 		return yaml.LiteralStyle
 	case plainWord.MatchString(s) && !slices.Contains(oldWords, strings.ToLower(s)):
 		return 0

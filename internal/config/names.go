@@ -6,45 +6,17 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
-const (
-	// maxLabel is the longest label that DNS allows.
-	maxLabel = 63
-	// maxName is the longest name that DNS allows.
-	maxName = 253
-	// maxHostName is the longest host name that Linux keeps.
-	maxHostName = 64
-)
+// maxHostName is the longest host name that Linux keeps.
+const maxHostName = 64
 
 const (
 	labelRule = "must be a DNS label: at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
 	nameRule  = "must be a DNS name: labels of lower-case letters, digits and '-' joined by dots"
 )
-
-func isDNSLabel(s string) bool {
-	if s == "" || len(s) > maxLabel || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
-}
-
-func isDNSName(s string) bool {
-	if len(s) > maxName {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if !isDNSLabel(label) {
-			return false
-		}
-	}
-	return true
-}
 
 // clusterNames are answered below the cluster's domain. A host of that name
 // would take their place.
@@ -59,7 +31,7 @@ func nodeName(s string) string {
 		return "must be in lower case, as the names of nodes are"
 	case notIP == nil:
 		return "must be a name, not an address"
-	case !isDNSName(s):
+	case !netaddr.IsName(s):
 		return nameRule
 	case len(s) > maxHostName:
 		return "must have at most 64 characters, as Linux host names do"

@@ -11,6 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/bmc"
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -79,7 +82,7 @@ func TestWhatMarshalWritesParseReadsBack(t *testing.T) {
 func TestWhatMarshalWritesOtherReadersTakeForText(t *testing.T) {
 	for _, word := range []string{"yes", "OFF", "y", "0123", "0o17", "1_000", "1:30", "null", "~", "2024-01-01", "0x1F", "1e3", ".5", "=", "<<", "-", "# x", "a: b", "\u00e9", "tr\u0000ue"} {
 		c := mustParse(t, validConfigs(t)["two-none"])
-		c.ControlPlane.Fencing.Credentials[0].Password = Secret(word)
+		c.ControlPlane.Fencing.Credentials[0].Password = secret.Text(word)
 		c.ControlPlane.Fencing.Credentials[0].Username = word
 		text, err := Marshal(c)
 		if err != nil {
@@ -197,7 +200,7 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 		t.Errorf("a release by its digest: %q", got)
 	}
 	c = mustParse(t, validConfigs(t)["two-baremetal"])
-	c.ControlPlane.Fencing.Credentials[1].TLS = TLSLegacy
+	c.ControlPlane.Fencing.Credentials[1].TLS = bmc.TLSLegacy
 	if got := Warnings(c); len(got) != 2 || !strings.HasPrefix(got[1], "controlPlane.fencing.credentials[1].tls: ") {
 		t.Errorf("got %q", got)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 // releaseReference is HOST[:PORT]/REPOSITORY with a tag, a digest or neither,
@@ -63,7 +65,7 @@ func (c *InstallConfig) ReleaseByAddress() bool {
 // registry, as an authentication file of its own; empty if there is none. A
 // registry that may have no TLS gets no account: anybody on the way could read
 // it, and the digest alone proves what comes.
-func (c *InstallConfig) ReleaseAuth() Secret {
+func (c *InstallConfig) ReleaseAuth() secret.Text {
 	host, _, ok := strings.Cut(c.ReleaseRegistry, "/")
 	var file struct {
 		Auths map[string]json.RawMessage `json:"auths"`
@@ -79,5 +81,5 @@ func (c *InstallConfig) ReleaseAuth() Secret {
 	if err != nil {
 		return ""
 	}
-	return Secret(out)
+	return secret.Text(out)
 }

@@ -3,45 +3,13 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
-// Secret is a string that neither a formatting verb nor JSON prints. Its value
-// is read with Reveal, at the places that hand it on, and written out with the
-// rest of a configuration by Marshal.
-type Secret string
-
-// Redacted is what a Secret prints as. Parse refuses it as a value, so that a
-// configuration that was printed and read back cannot pass for the original.
-const Redacted = "<redacted>"
-
-// String implements fmt.Stringer without the value.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return Redacted
-}
-
-// GoString implements fmt.GoStringer without the value.
-func (s Secret) GoString() string { return s.String() }
-
-// Format implements fmt.Formatter: %d and %x would print a mere Stringer's
-// value.
-func (s Secret) Format(f fmt.State, _ rune) { writeString(f, s.String()) }
-
-// MarshalJSON implements json.Marshaler without the value.
-func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// MarshalYAML hides the value from YAML encoders too.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
-
-// Reveal returns the value.
-func (s Secret) Reveal() string { return string(s) }
-
 // A verb that does not fit a pointer makes fmt print what it points to without
-// asking its methods, secrets included. So every type above a Secret formats
+// asking its methods, secrets included. So every type above a secret.Text formats
 // itself, whatever the verb.
 
 // Format implements fmt.Formatter without secrets.
@@ -82,8 +50,8 @@ func (b BMC) Format(f fmt.State, _ rune) {
 
 // Format implements fmt.Formatter without the names and passwords in URLs.
 func (p Proxy) Format(f fmt.State, _ rune) {
-	writeString(f, fmt.Sprintf("{HTTPProxy:%s HTTPSProxy:%s NoProxy:%s}",
-		redactUserinfo(p.HTTPProxy), redactUserinfo(p.HTTPSProxy), redactUserinfo(p.NoProxy)))
+	_, _ = fmt.Fprintf(f, "{HTTPProxy:%s HTTPSProxy:%s NoProxy:%s}",
+		redactUserinfo(p.HTTPProxy), redactUserinfo(p.HTTPSProxy), redactUserinfo(p.NoProxy))
 }
 
 // MarshalJSON implements json.Marshaler without the names and passwords in
@@ -106,10 +74,10 @@ func redactUserinfo(url string) string {
 		if j := strings.Index(url[:i], "://"); j >= 0 && isScheme(url[:j]) {
 			scheme = url[:j+len("://")]
 		}
-		url = scheme + Redacted + url[i:]
+		url = scheme + secret.Redacted + url[i:]
 	}
 	if i := strings.IndexAny(url, "?#"); i >= 0 {
-		url = url[:i+1] + Redacted
+		url = url[:i+1] + secret.Redacted
 	}
 	return url
 }
@@ -129,6 +97,3 @@ func isScheme(s string) bool {
 func isASCIILetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
-
-// writeString writes to a fmt.State, whose errors nobody sees.
-func writeString(w io.Writer, s string) { _, _ = io.WriteString(w, s) }

@@ -3,7 +3,11 @@
 // bytes into a valid value or into all mistakes at once, and touches nothing.
 package config
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/holdfast/holdfast/internal/secret"
+)
 
 // APIVersion is the only accepted apiVersion of an install configuration.
 const APIVersion = "v1"
@@ -34,8 +38,8 @@ type InstallConfig struct {
 	// SSHKey holds authorized keys, one a line.
 	SSHKey string `json:"sshKey,omitempty"`
 	// PullSecret is a registry authentication file in JSON, with "auths".
-	PullSecret Secret `json:"pullSecret,omitempty"`
-	Proxy      *Proxy `json:"proxy,omitempty"`
+	PullSecret secret.Text `json:"pullSecret,omitempty"`
+	Proxy      *Proxy      `json:"proxy,omitempty"`
 	// ReleaseRegistry is where hosts that bring no release along pull it:
 	// HOST[:PORT]/REPOSITORY with a tag, a digest, or neither for the version
 	// that made the Ignition.
@@ -91,10 +95,10 @@ type FencingCredential struct {
 	// HostName is the name of the node. The specification spells the key
 	// "hostname", the shipped schema "hostName"; both are read.
 	HostName string `json:"hostName"`
-	// Address is the Redfish URL of the system; see ParseBMCAddress.
-	Address  string `json:"address"`
-	Username string `json:"username"`
-	Password Secret `json:"password"`
+	// Address is the Redfish URL of the system; see bmc.Parse.
+	Address  string      `json:"address"`
+	Username string      `json:"username"`
+	Password secret.Text `json:"password"`
 	// CertificateVerification is Enabled (default) or Disabled. Where no authority
 	// vouches for the certificate it is pinned at first sight.
 	CertificateVerification string `json:"certificateVerification,omitempty"`
@@ -137,10 +141,10 @@ type Host struct {
 
 // BMC is the account of a host's management controller.
 type BMC struct {
-	Address                        string `json:"address"`
-	Username                       string `json:"username"`
-	Password                       Secret `json:"password"`
-	DisableCertificateVerification bool   `json:"disableCertificateVerification,omitempty"`
+	Address                        string      `json:"address"`
+	Username                       string      `json:"username"`
+	Password                       secret.Text `json:"password"`
+	DisableCertificateVerification bool        `json:"disableCertificateVerification,omitempty"`
 }
 
 // BootstrapInPlace would say onto which disk of itself a host is installed.

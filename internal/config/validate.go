@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // validator collects the mistakes of one configuration.
@@ -87,7 +89,7 @@ const reservedDomain = "cluster.local"
 
 // maxClusterDomain leaves room for a host's name and its dot in the 253
 // characters that DNS allows.
-const maxClusterDomain = 253 - 1 - maxLabel
+const maxClusterDomain = 253 - 1 - netaddr.MaxLabel
 
 func (v *validator) identity() {
 	switch v.c.APIVersion {
@@ -111,7 +113,7 @@ func (v *validator) clusterName(path *field.Path) bool {
 		v.add(field.Required(path, "a cluster needs a name, for example lab"))
 		return false
 	}
-	if !isDNSLabel(name) {
+	if !netaddr.IsLabel(name) {
 		v.add(field.Invalid(path, name, labelRule))
 		return false
 	}
@@ -128,7 +130,7 @@ func (v *validator) baseDomain(path *field.Path) bool {
 		v.add(field.Invalid(path, base, "must be a domain name, not an address"))
 	case strings.HasSuffix(base, "."):
 		v.add(field.Invalid(path, base, "must not end with a dot"))
-	case !isDNSName(base):
+	case !netaddr.IsName(base):
 		v.add(field.Invalid(path, base, nameRule))
 	default:
 		return true

@@ -16,6 +16,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 const privateKeyHint = "holds a private key: give the public one, and replace the key if others have seen this file"
@@ -49,7 +52,7 @@ func (v *validator) pullSecret() {
 	if text == "" {
 		return
 	}
-	if text == Redacted {
+	if text == secret.Redacted {
 		v.add(invalid(path, "is the text printed in place of a secret, not a secret"))
 		return
 	}
@@ -157,7 +160,7 @@ func isNoProxyEntry(s string) bool {
 	if _, err := netip.ParsePrefix(s); err == nil {
 		return true
 	}
-	return isDNSName(strings.ToLower(strings.TrimPrefix(s, ".")))
+	return netaddr.IsName(strings.ToLower(strings.TrimPrefix(s, ".")))
 }
 
 func (v *validator) trustBundle() {

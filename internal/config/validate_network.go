@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // Limits of Kubernetes v1.36 on the networks of a cluster.
@@ -44,8 +44,8 @@ type networks struct {
 
 // plan is the address plan in the words of the package that knows what a
 // virtual IP must keep.
-func (n networks) plan() vips.Networks {
-	return vips.Networks{
+func (n networks) plan() netaddr.Networks {
+	return netaddr.Networks{
 		Machine: prefixes(n.machine), Cluster: prefixes(n.cluster), Service: prefixes(n.service), Complete: n.complete,
 	}
 }
@@ -99,7 +99,7 @@ func soundPrefix(path *field.Path, cidr string) (netip.Prefix, *field.Error) {
 	if cidr == "" {
 		return netip.Prefix{}, field.Required(path, "a network in CIDR form, for example 10.0.0.0/16")
 	}
-	p, detail := vips.Network(cidr)
+	p, detail := netaddr.ParseNetwork(cidr)
 	if detail != "" {
 		return p, field.Invalid(path, cidr, detail)
 	}
@@ -155,15 +155,15 @@ func (v *validator) families(root *field.Path, nets networks) {
 	if !nets.complete || len(nets.machine) == 0 {
 		return
 	}
-	want := familiesOf(nets.machine)
+	want := netaddr.Families(prefixes(nets.machine))
 	v.sameFamilies(root.Child("clusterNetwork"), nets.cluster, want)
 	v.sameFamilies(root.Child("serviceNetwork"), nets.service, want)
 }
 
 func (v *validator) onePerFamily(list []network) {
-	var seen []Family
+	var seen []netaddr.Family
 	for _, n := range list {
-		f := familyOf(n.prefix.Addr())
+		f := netaddr.FamilyOf(n.prefix.Addr())
 		if slices.Contains(seen, f) {
 			v.add(field.Invalid(n.path, n.prefix.String(), fmt.Sprintf(
 				"is a second %s network; one of each family is supported", f)))
@@ -172,18 +172,18 @@ func (v *validator) onePerFamily(list []network) {
 	}
 }
 
-func (v *validator) sameFamilies(path *field.Path, list []network, want []Family) {
+func (v *validator) sameFamilies(path *field.Path, list []network, want []netaddr.Family) {
 	if len(list) == 0 {
 		return // reported as missing
 	}
-	have := familiesOf(list)
+	have := netaddr.Families(prefixes(list))
 	for _, f := range want {
 		if !slices.Contains(have, f) {
 			v.add(field.Required(path, fmt.Sprintf("machineNetwork has %s, so one %s network is needed here too", f, f)))
 		}
 	}
 	for _, n := range list {
-		if f := familyOf(n.prefix.Addr()); !slices.Contains(want, f) {
+		if f := netaddr.FamilyOf(n.prefix.Addr()); !slices.Contains(want, f) {
 			v.add(field.Invalid(n.path, n.prefix.String(), fmt.Sprintf("is %s, but machineNetwork has no %s network", f, f)))
 		}
 	}
@@ -266,11 +266,11 @@ func (v *validator) machineSizes(nets networks) {
 	if !nets.complete || !known {
 		return
 	}
-	for _, f := range familiesOf(nets.machine) {
+	for _, f := range netaddr.Families(prefixes(nets.machine)) {
 		var room int64
 		var cidrs []string
 		for _, n := range nets.machine {
-			if familyOf(n.prefix.Addr()) == f {
+			if netaddr.FamilyOf(n.prefix.Addr()) == f {
 				room += usable(n.prefix)
 				cidrs = append(cidrs, n.prefix.String())
 			}
@@ -292,10 +292,10 @@ func usable(p netip.Prefix) int64 {
 	return 1<<free - 2
 }
 
-func (v *validator) vipCount(f Family) int {
+func (v *validator) vipCount(f netaddr.Family) int {
 	n := 0
 	for _, a := range slices.Concat(v.c.APIVIPs(), v.c.IngressVIPs()) {
-		if familyOf(a) == f {
+		if netaddr.FamilyOf(a) == f {
 			n++
 		}
 	}

@@ -6,7 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/bmc"
+	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 // Roles of platform.baremetal.hosts.
@@ -37,13 +38,13 @@ type vip struct {
 
 func (v *validator) vips(root *field.Path, nets networks) {
 	bm := v.c.Platform.BareMetal
-	lists := vips.Lists{
-		API:        vips.List{Path: root.Child("apiVIPs"), Texts: bm.APIVIPs},
-		Ingress:    vips.List{Path: root.Child("ingressVIPs"), Texts: bm.IngressVIPs},
+	lists := viprule.Lists{
+		API:        viprule.List{Path: root.Child("apiVIPs"), Texts: bm.APIVIPs},
+		Ingress:    viprule.List{Path: root.Child("ingressVIPs"), Texts: bm.IngressVIPs},
 		Networks:   nets.plan(),
 		Unreadable: func(path string) bool { return !v.readable(path) },
 	}
-	v.add(vips.Errors(lists.Findings())...)
+	v.add(viprule.Errors(lists.Findings())...)
 }
 
 // hostAddress checks an address that a host of the cluster will hold.
@@ -51,7 +52,7 @@ func (v *validator) hostAddress(path *field.Path, text string, nets networks) (n
 	if !v.readable(path.String()) {
 		return netip.Addr{}, false
 	}
-	addr, detail := vips.HostAddress(text, nets.plan())
+	addr, detail := nets.plan().Host(text)
 	if detail != "" {
 		v.add(field.Invalid(path, text, detail))
 		return addr, false
@@ -60,7 +61,7 @@ func (v *validator) hostAddress(path *field.Path, text string, nets networks) (n
 }
 
 // bmcPlace refuses a BMC at an address that belongs to the cluster.
-func (v *validator) bmcPlace(path *field.Path, text string, address BMCAddress) {
+func (v *validator) bmcPlace(path *field.Path, text string, address bmc.Address) {
 	addr, err := netip.ParseAddr(address.Host)
 	if err != nil {
 		return // a name

@@ -8,6 +8,9 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/bmc"
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 // maxReplicas is the number of nodes that Kubernetes supports.
@@ -123,14 +126,14 @@ func (v *validator) credentials(list *field.Path, credentials []FencingCredentia
 		bmcs = v.appendBMC(bmcs, path.Child("address"), cred.Address)
 		v.username(path.Child("username"), cred.Username)
 		v.password(path.Child("password"), cred.Password)
-		verification := []string{CertificateVerificationDisabled, CertificateVerificationEnabled}
+		verification := []string{bmc.VerificationDisabled, bmc.VerificationEnabled}
 		if !slices.Contains(verification, cred.CertificateVerification) {
 			v.add(field.NotSupported(path.Child("certificateVerification"), cred.CertificateVerification, verification))
 		}
-		if f := cred.CertificateFingerprint; f != "" && !IsFingerprint(f) {
+		if f := cred.CertificateFingerprint; f != "" && !bmc.IsFingerprint(f) {
 			v.add(field.Invalid(path.Child("certificateFingerprint"), f, "must be the SHA-256 of the BMC's certificate in hex, 64 digits, with or without colons"))
 		}
-		if tls := []string{TLSDefault, TLSLegacy}; cred.TLS != "" && !slices.Contains(tls, cred.TLS) {
+		if tls := []string{bmc.TLSDefault, bmc.TLSLegacy}; cred.TLS != "" && !slices.Contains(tls, cred.TLS) {
 			v.add(field.NotSupported(path.Child("tls"), cred.TLS, tls))
 		}
 		v.systemID(path.Child("systemID"), cred.SystemID, credentials[:i])
@@ -156,7 +159,7 @@ const maxSystemID = 128
 
 // bmcAt is a BMC's address and where it was given.
 type bmcAt struct {
-	address BMCAddress
+	address bmc.Address
 	path    *field.Path
 	text    string
 }
@@ -166,7 +169,7 @@ func (v *validator) appendBMC(list []bmcAt, path *field.Path, text string) []bmc
 		v.add(field.Required(path, "missing address: the Redfish URL of the host's BMC"))
 		return list
 	}
-	address, err := ParseBMCAddress(text)
+	address, err := bmc.Parse(text)
 	if err != nil {
 		v.add(bmcError(path, text, err))
 		return list
@@ -177,7 +180,7 @@ func (v *validator) appendBMC(list []bmcAt, path *field.Path, text string) []bmc
 
 // bmcError shows the address only where nothing in it can be a secret.
 func bmcError(path *field.Path, text string, err error) *field.Error {
-	if errors.Is(err, errBMCForm) {
+	if errors.Is(err, bmc.ErrForm) {
 		return invalid(path, err.Error())
 	}
 	return field.Invalid(path, redactUserinfo(text), err.Error())
@@ -186,7 +189,7 @@ func bmcError(path *field.Path, text string, err error) *field.Error {
 func (v *validator) distinctBMCs(list []bmcAt) {
 	for j := range list {
 		for _, first := range list[:j] {
-			if first.address.sameSystem(list[j].address) {
+			if first.address.SameSystem(list[j].address) {
 				v.add(duplicate(list[j].path, list[j].text, first.path))
 				break
 			}
@@ -205,12 +208,12 @@ func (v *validator) username(path *field.Path, name string) {
 	}
 }
 
-func (v *validator) password(path *field.Path, password Secret) {
+func (v *validator) password(path *field.Path, password secret.Text) {
 	text := password.Reveal()
 	switch {
 	case text == "":
 		v.add(field.Required(path, "missing password"))
-	case text == Redacted:
+	case text == secret.Redacted:
 		v.add(invalid(path, "is the text printed in place of a password, not a password"))
 	case strings.ContainsFunc(text, unicode.IsControl) || text != strings.TrimSpace(text):
 		v.add(invalid(path, "must not hold control characters, nor begin or end with a space: fence agents would lose them"))

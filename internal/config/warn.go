@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/bmc"
 )
 
 // Warnings returns what is allowed in a valid configuration but seldom wise,
@@ -30,10 +32,10 @@ func fencingWarnings(c *InstallConfig) []string {
 	var out []string
 	for i, cred := range c.ControlPlane.Fencing.Credentials {
 		path := fmt.Sprintf("controlPlane.fencing.credentials[%d]", i)
-		if cred.CertificateVerification == CertificateVerificationDisabled && cred.CertificateFingerprint == "" {
+		if cred.CertificateVerification == bmc.VerificationDisabled && cred.CertificateFingerprint == "" {
 			out = append(out, path+".certificateVerification: without it whoever answers at that address on the first day is taken for the BMC: he gets the password, and may say Off for a host that runs; name the BMC's certificate (certificateFingerprint)")
 		}
-		if cred.TLS == TLSLegacy {
+		if cred.TLS == bmc.TLSLegacy {
 			out = append(out, path+".tls: who records what is said to that BMC, or changes it on its way, may learn the password; update its firmware where that is possible")
 		}
 		if inMachineNetwork(c, cred.Address) {
@@ -44,11 +46,11 @@ func fencingWarnings(c *InstallConfig) []string {
 }
 
 func inMachineNetwork(c *InstallConfig, address string) bool {
-	bmc, err := ParseBMCAddress(address)
+	place, err := bmc.Parse(address)
 	if err != nil {
 		return false
 	}
-	addr, err := netip.ParseAddr(bmc.Host)
+	addr, err := netip.ParseAddr(place.Host)
 	if err != nil {
 		return false
 	}

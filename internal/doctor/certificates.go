@@ -18,7 +18,7 @@ import (
 // Where certificates of a host are.
 var (
 	certificateFiles = []string{
-		"/etc/kubernetes/pki/*.crt", "/etc/kubernetes/pki/etcd/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
+		"/etc/kubernetes/pki/*.crt", state.EtcdPKIDir + "/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
 		"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet-server-current.pem",
 	}
 	kubeconfigs = "/etc/kubernetes/*.conf"

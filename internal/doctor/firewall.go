@@ -5,15 +5,15 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/holdfast/holdfast/internal/agent/network/firewall"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/ports"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // firewall is what keeps packets from this host.
 func (l *look) firewall(ctx context.Context) (decide.Firewall, error) {
 	var out decide.Firewall
-	text, err := l.read(firewall.AlsoPath)
+	text, err := l.read(state.FirewallAlsoPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return out, err
 	}

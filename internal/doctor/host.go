@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	filter "github.com/holdfast/holdfast/internal/firewall"
@@ -49,7 +49,7 @@ type Eyes struct {
 	Resolve func(context.Context, string) ([]string, error)
 	Get     func(ctx context.Context, url string) ([]byte, error)
 	Kernel  func() (synchronised bool, err error)
-	BMC     func(context.Context, config.BMCAddress) (redfish.Shown, error)
+	BMC     func(context.Context, bmc.Address) (redfish.Shown, error)
 	// Table is whether the host has our table of ports, Firewalls are those of the
 	// site.
 	Table     func() (bool, error)
@@ -59,7 +59,7 @@ type Eyes struct {
 // This is the host that the process runs on.
 func This(site state.Fact[Site], disk bool) Eyes {
 	return Eyes{
-		Root: "/", Site: site, DataDir: "/var/lib/etcd", Disk: disk, Now: time.Now,
+		Root: "/", Site: site, DataDir: state.EtcdDataDir, Disk: disk, Now: time.Now,
 		Name:    os.Hostname,
 		Run:     host.Run,
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },

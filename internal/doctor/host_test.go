@@ -22,7 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/host"
@@ -207,7 +207,7 @@ func (f *fakeHost) eyes() Eyes {
 			}
 			return nil, errors.New("connection refused")
 		},
-		BMC: func(_ context.Context, at config.BMCAddress) (redfish.Shown, error) {
+		BMC: func(_ context.Context, at bmc.Address) (redfish.Shown, error) {
 			if at.Host != "10.99.0.2" {
 				return redfish.Shown{}, errors.New("no answer")
 			}
@@ -312,7 +312,7 @@ func TestWhatCannotBeReadIsUnknownAndSaysWhy(t *testing.T) {
 func TestTheTroubleWithABMCDoesNotSayWhereItIs(t *testing.T) {
 	f := newFakeHost(t)
 	e := f.eyes()
-	e.BMC = func(context.Context, config.BMCAddress) (redfish.Shown, error) {
+	e.BMC = func(context.Context, bmc.Address) (redfish.Shown, error) {
 		return redfish.Shown{}, &redfish.Error{Op: "look", Host: "https://10.99.0.2", Reason: redfish.Unreachable}
 	}
 	h := e.Host(t.Context())

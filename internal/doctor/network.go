@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
@@ -235,7 +235,7 @@ func (l *look) tried(b *decide.BMC, history []state.FenceEntry) {
 
 // way finds how this host reaches a BMC.
 func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches map[string][]string) {
-	parsed, err := config.ParseBMCAddress(address)
+	parsed, err := bmc.Parse(address)
 	if err != nil {
 		return
 	}
@@ -258,12 +258,12 @@ func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches 
 }
 
 // shownBy asks a BMC without an account.
-func shownBy(ctx context.Context, at config.BMCAddress) (redfish.Shown, error) {
+func shownBy(ctx context.Context, at bmc.Address) (redfish.Shown, error) {
 	return redfish.ShownBy(ctx, redfish.Endpoint{Address: at, Timeout: toolTime})
 }
 
 // shown is what a BMC shows to anybody.
-func (l *look) shown(ctx context.Context, at config.BMCAddress, target string) state.Fact[decide.Shown] {
+func (l *look) shown(ctx context.Context, at bmc.Address, target string) state.Fact[decide.Shown] {
 	s, err := l.BMC(ctx, at)
 	if err != nil {
 		// Its reason alone: where the BMC is, is not for everybody who reads nodes.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/holdfast/holdfast/internal/agent/network/settings"
+	"github.com/holdfast/holdfast/internal/observe/settings"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )

@@ -14,6 +14,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Config says where the local etcd answers. The zero value is kubeadm's etcd on
@@ -35,7 +37,7 @@ type Config struct {
 type Identity struct{ CA, Cert, Key string }
 
 func (c Config) complete() Config {
-	const pki = "/etc/kubernetes/pki/etcd/"
+	const pki = state.EtcdPKIDir + "/"
 	if c.ClientURL == "" {
 		c.ClientURL = "https://127.0.0.1:2379"
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 )
 
 // A process of podman's reads what etcd writes to its standard output. One that
@@ -23,7 +23,7 @@ func TestAnEtcdWhoseOutputNobodyReadsWorks(t *testing.T) {
 	n := newNode(t, "alpha", newAuthority(t, t.TempDir()))
 	n.output = write
 	log := filepath.Join(t.TempDir(), "log", "etcd.log")
-	n.start(t, append(etcdpod.LogFlags(log), "--log-level", "debug", "--initial-cluster", n.name+"="+n.peerURL())...)
+	n.start(t, append(etcdmanifest.LogFlags(log), "--log-level", "debug", "--initial-cluster", n.name+"="+n.peerURL())...)
 	n.looks(t, "serves", serving)
 	if info, err := os.Stat(log); err != nil || info.Size() == 0 {
 		t.Errorf("its log: %v", err)

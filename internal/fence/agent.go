@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/observe"
@@ -84,7 +84,7 @@ func New(streams command.Streams) *Agent {
 			return etcdagent.Report(ctx, state.EtcdSocketPath)
 		},
 		turnOf: askDaemon, hears: askHeard,
-		Out: streams.Out, Err: streams.Err, address: config.ParseBMCAddress, onBudget: defaultOnBudget, wordPause: wordPause,
+		Out: streams.Out, Err: streams.Err, address: bmc.Parse, onBudget: defaultOnBudget, wordPause: wordPause,
 	}
 }
 

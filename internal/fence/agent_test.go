@@ -7,16 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
 	"github.com/holdfast/holdfast/internal/records"
@@ -113,20 +109,6 @@ func (b *bench) at(t testing.TB, address string) {
 
 // silence is what is heard of a host that is off.
 func silence(context.Context, string) state.Fact[bool] { return state.Known(false) }
-
-// anyAddress takes loopback addresses too, where the simulators are.
-func anyAddress(s string) (config.BMCAddress, error) {
-	u, err := url.Parse(s)
-	if err != nil {
-		return config.BMCAddress{}, err
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	if err != nil {
-		return config.ParseBMCAddress(s)
-	}
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	return config.BMCAddress{Host: addr.String(), Port: uint16(port), System: u.Path}, err
-}
 
 func (b *bench) write(t testing.TB) {
 	t.Helper()

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/secret"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -36,10 +37,10 @@ func readDevice(files records.Files, target string) (state.FencingDevice, error)
 
 // CheckDevice returns all mistakes of a device, each with its field. None
 // quotes an account.
-func CheckDevice(dev state.FencingDevice) error { return checkDevice(dev, config.ParseBMCAddress) }
+func CheckDevice(dev state.FencingDevice) error { return checkDevice(dev, bmc.Parse) }
 
 // parser reads the address of a BMC.
-type parser func(string) (config.BMCAddress, error)
+type parser func(string) (bmc.Address, error)
 
 func checkDevice(dev state.FencingDevice, parse parser) error {
 	var mistakes []error
@@ -58,7 +59,7 @@ func checkDevice(dev state.FencingDevice, parse parser) error {
 	if dev.Password == "" {
 		wrong("password", "must not be empty")
 	}
-	if dev.Fingerprint != "" && !config.IsFingerprint(dev.Fingerprint) {
+	if dev.Fingerprint != "" && !bmc.IsFingerprint(dev.Fingerprint) {
 		wrong("fingerprint", "must be a SHA-256 in hex, 64 digits")
 	}
 	if dev.Delay < 0 {
@@ -78,7 +79,7 @@ func endpoint(dev state.FencingDevice, parse parser) (redfish.Endpoint, error) {
 		return redfish.Endpoint{}, &unpinnedError{dev.Target}
 	}
 	return redfish.Endpoint{
-		Address: address, Username: dev.Username, Password: config.Secret(dev.Password),
+		Address: address, Username: dev.Username, Password: secret.Text(dev.Password),
 		Name: dev.Target, Fingerprint: dev.Fingerprint, LegacyTLS: dev.LegacyTLS,
 		UUID: dev.UUID, Serial: dev.Serial, SystemID: dev.SystemID, Timeout: answerTimeout,
 	}, nil

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
@@ -125,12 +125,12 @@ func pinData(dev state.FencingDevice) map[string][]byte {
 // left out. One that is left out is nil, so that the cluster forgets what was
 // there: a pin that was taken away would come back with the next Job.
 func secretData(dev state.FencingDevice) map[string][]byte {
-	verification, tls := config.CertificateVerificationEnabled, ""
+	verification, tls := bmc.VerificationEnabled, ""
 	if dev.Insecure {
-		verification = config.CertificateVerificationDisabled
+		verification = bmc.VerificationDisabled
 	}
 	if dev.LegacyTLS {
-		tls = config.TLSLegacy
+		tls = bmc.TLSLegacy
 	}
 	named, first := dev.Fingerprint, ""
 	if dev.FirstSight {

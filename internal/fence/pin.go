@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -91,8 +91,8 @@ func keptPin(old, dev state.FencingDevice) state.FencingDevice {
 // sameBMC reports whether two addresses are of one service, whatever system of
 // it they name.
 func sameBMC(a, b string) bool {
-	x, errX := config.ParseBMCAddress(a)
-	y, errY := config.ParseBMCAddress(b)
+	x, errX := bmc.Parse(a)
+	y, errY := bmc.Parse(b)
 	if errX != nil || errY != nil {
 		return a == b
 	}

@@ -23,6 +23,14 @@ import (
 // length of the hash, as RFC 7518 section 3.2 demands.
 const MinKeyBytes = 32
 
+// KeySecret is the Secret with the key that replaces the installer's, in
+// KeyNamespace under KeyField.
+const (
+	KeyNamespace = "kube-system"
+	KeySecret    = "holdfast-join-key"
+	KeyField     = "key"
+)
+
 // MaxLength is the longest token that Read looks at, in bytes.
 const MaxLength = 1024
 

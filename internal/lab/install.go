@@ -8,9 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/secret"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -62,12 +63,12 @@ func (b *Lab) PowerOn(ctx context.Context, h Host) error { return b.Reset(ctx, h
 
 // Reset asks a host's BMC for a reset over the fencing network.
 func (b *Lab) Reset(ctx context.Context, h Host, kind redfish.ResetType) error {
-	address, err := config.ParseBMCAddress(h.BMC.URL())
+	address, err := bmc.Parse(h.BMC.URL())
 	if err != nil {
 		return err
 	}
 	e := redfish.Endpoint{
-		Address: address, Username: h.BMC.Username, Password: config.Secret(h.BMC.Password),
+		Address: address, Username: h.BMC.Username, Password: secret.Text(h.BMC.Password),
 		DialContext: namespace(b.Layout.Switch()).dial,
 		UUID:        h.UUID, Serial: h.Serial,
 	}

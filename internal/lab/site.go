@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/config"
 )
 
@@ -62,7 +63,7 @@ func (l Layout) fencingCredentials() []document {
 	for _, h := range l.ControlPlanes() {
 		out = append(out, document{
 			"hostname": h.Name, "address": h.BMC.URL(), "username": h.BMC.Username, "password": h.BMC.Password,
-			"certificateVerification": config.CertificateVerificationDisabled,
+			"certificateVerification": bmc.VerificationDisabled,
 		})
 	}
 	return out

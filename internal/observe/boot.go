@@ -1,3 +1,5 @@
+// Package observe reads what is, and hands it on as state values. What it
+// could not read is an error or an explicit unknown, never "no".
 package observe
 
 import (
@@ -35,4 +37,15 @@ func Boot() (id string, uptime time.Duration, err error) {
 		return "", 0, fmt.Errorf("uptime: %w", err)
 	}
 	return strings.TrimSpace(string(kernel)) + "-" + strconv.FormatUint(first.Started, 10), time.Duration(now.Nano()), nil
+}
+
+// RestrictOOM reports whether this process lacks CAP_SYS_RESOURCE, without
+// which no OOM score can be lowered.
+func RestrictOOM() (bool, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false, fmt.Errorf("read capabilities: %w", err)
+	}
+	return data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) == 0, nil
 }

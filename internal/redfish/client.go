@@ -12,7 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 // DefaultTimeout bounds a request when the endpoint names no other limit.
@@ -66,11 +67,11 @@ const (
 
 // Endpoint says where a controller is and how to speak to it.
 type Endpoint struct {
-	// Address is parsed by config.ParseBMCAddress. Without a system's path
+	// Address is parsed by bmc.Parse. Without a system's path
 	// the system is found by UUID or Serial, or is the only one.
-	Address  config.BMCAddress
+	Address  bmc.Address
 	Username string
-	Password config.Secret
+	Password secret.Text
 	// Name is what the machine is called in the commands that errors name; empty
 	// says NODE.
 	Name string

@@ -9,16 +9,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 const (
@@ -46,11 +45,6 @@ func controller(t *testing.T, on bool) (*bmc.Server, *bmctest.Machine, Endpoint)
 		Address: addressOf(addr, s.SystemPath()), RootCAs: pool,
 		Username: testUser, Password: testPassword, Timeout: 5 * time.Second,
 	}
-}
-
-func addressOf(addr, system string) config.BMCAddress {
-	ap := netip.MustParseAddrPort(addr)
-	return config.BMCAddress{Host: ap.Addr().String(), Port: ap.Port(), System: system}
 }
 
 // pinnedNow is an endpoint with the certificate pinned that it shows.
@@ -330,7 +324,7 @@ func TestWordsStayWholeWhereTheAccountIsTakenOut(t *testing.T) {
 		{"u", "p", "Basic dTpw", "Basic <redacted>"},
 		{"", "", "nothing", "nothing"},
 	} {
-		e := Endpoint{Username: c.user, Password: config.Secret(c.password)}
+		e := Endpoint{Username: c.user, Password: secret.Text(c.password)}
 		if got := e.scrub(c.text); got != c.want {
 			t.Errorf("%s, %s: %q, want %q", c.user, c.password, got, c.want)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 // FuzzAnswer reads any answer as each resource that is asked for.
@@ -96,7 +96,7 @@ func FuzzWords(f *testing.F) {
 	f.Add("a\x1b[2Jb\nc", "", "p")
 	f.Add("<redacted><redacted>", "redacted", "ed")
 	f.Fuzz(func(t *testing.T, text, user, password string) {
-		e := Endpoint{Username: user, Password: config.Secret(password)}
+		e := Endpoint{Username: user, Password: secret.Text(password)}
 		line := oneLine(text)
 		if len(line) > maxWords+len("...") || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q became %q", text, line)

@@ -8,8 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 )
+
+func addressOf(addr, system string) bmc.Address {
+	ap := netip.MustParseAddrPort(addr)
+	return bmc.Address{Host: ap.Addr().String(), Port: ap.Port(), System: system}
+}
 
 // showing is the endpoint of a server, with an account that must stay here.
 func showing(t *testing.T, s *httptest.Server) Endpoint {
@@ -18,7 +23,7 @@ func showing(t *testing.T, s *httptest.Server) Endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Endpoint{Address: config.BMCAddress{Host: at.Addr().String(), Port: at.Port()}, Username: "admin", Timeout: 5 * time.Second}
+	return Endpoint{Address: bmc.Address{Host: at.Addr().String(), Port: at.Port()}, Username: "admin", Timeout: 5 * time.Second}
 }
 
 func TestWhatABMCShowsIsReadWithoutAnAccount(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/secret"
 	"github.com/holdfast/holdfast/internal/sitetest"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -52,7 +52,7 @@ pullSecret: '{"auths":{"mirror.example.test:5000":{"auth":"YTptaXJyb3I="},"other
 		t.Errorf("got %s", got)
 	}
 	s.Config.ReleaseRegistry = ""
-	if own = s.For(state.RoleWorker); own.Config.PullSecret != config.Secret("") {
+	if own = s.For(state.RoleWorker); own.Config.PullSecret != secret.Text("") {
 		t.Error("without a registry the worker has a pull secret")
 	}
 }

@@ -15,8 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/jointoken"
+	"github.com/holdfast/holdfast/internal/secret"
 	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/internal/topology"
 )
@@ -168,9 +170,9 @@ func withoutAccounts(c *config.InstallConfig) *config.InstallConfig {
 	return &out
 }
 
-func hide(s *config.Secret) {
+func hide(s *secret.Text) {
 	if *s != "" {
-		*s = config.Redacted
+		*s = secret.Redacted
 	}
 }
 
@@ -179,7 +181,7 @@ func hide(s *config.Secret) {
 func (s *Site) BMCHosts() []string {
 	out := slices.Clone(s.BMCs)
 	add := func(address string) {
-		if a, err := config.ParseBMCAddress(address); err == nil {
+		if a, err := bmc.Parse(address); err == nil {
 			out = append(out, a.Host)
 		}
 	}

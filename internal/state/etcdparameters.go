@@ -24,7 +24,7 @@ type EtcdParameters struct {
 // UsualEtcdParameters are those that Pacemaker's configuration need not name.
 func UsualEtcdParameters() EtcdParameters {
 	return EtcdParameters{
-		PodManifest: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml",
+		PodManifest: EtcdPodManifest,
 		BackupDir:   "/var/lib/holdfast/etcd-backup", Backups: 3, OOM: -997,
 	}
 }

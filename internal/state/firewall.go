@@ -1,5 +1,9 @@
 package state
 
+// FirewallAlsoPath is where a person says who else the firewall of a host lets
+// in, or that there are to be no rules.
+const FirewallAlsoPath = "/etc/holdfast/firewall"
+
 // SiteFirewall is a firewall of the site on a host, and what it refuses that the
 // cluster needs.
 type SiteFirewall struct {

@@ -16,7 +16,7 @@ type Members struct{ etcd.Members }
 // MembersHere are those of the host that this runs on; false for whoever may
 // not read its certificates.
 func MembersHere() (*Members, bool) {
-	const pki = "/etc/kubernetes/pki/etcd/"
+	const pki = state.EtcdPKIDir + "/"
 	m := &Members{etcd.Members{Identity: etcd.Identity{CA: pki + "ca.crt", Cert: pki + "healthcheck-client.crt", Key: pki + "healthcheck-client.key"}}}
 	f, err := os.Open(m.Identity.Key)
 	if err != nil {

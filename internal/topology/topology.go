@@ -13,6 +13,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // Topology is what follows from an install configuration.
@@ -46,8 +47,8 @@ type Topology struct {
 
 	// Families are the address families of the cluster in their order, and
 	// PrimaryFamily is the first one.
-	Families      []config.Family
-	PrimaryFamily config.Family
+	Families      []netaddr.Family
+	PrimaryFamily netaddr.Family
 
 	// HasVIPs is true when hosts hold the addresses of API and ingress; else
 	// the site's load balancer does.

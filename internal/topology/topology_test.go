@@ -11,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -207,12 +208,12 @@ func TestFeatureGatesOfTheConfigurationAreKept(t *testing.T) {
 func TestFamiliesFollowTheMachineNetworks(t *testing.T) {
 	tests := []struct {
 		cidrs []string
-		want  []config.Family
+		want  []netaddr.Family
 	}{
-		{[]string{"10.0.0.0/24"}, []config.Family{config.IPv4}},
-		{[]string{"fd98::/64"}, []config.Family{config.IPv6}},
-		{[]string{"10.0.0.0/24", "10.0.1.0/24", "fd98::/64"}, []config.Family{config.IPv4, config.IPv6}},
-		{[]string{"fd98::/64", "10.0.0.0/24"}, []config.Family{config.IPv6, config.IPv4}},
+		{[]string{"10.0.0.0/24"}, []netaddr.Family{netaddr.IPv4}},
+		{[]string{"fd98::/64"}, []netaddr.Family{netaddr.IPv6}},
+		{[]string{"10.0.0.0/24", "10.0.1.0/24", "fd98::/64"}, []netaddr.Family{netaddr.IPv4, netaddr.IPv6}},
+		{[]string{"fd98::/64", "10.0.0.0/24"}, []netaddr.Family{netaddr.IPv6, netaddr.IPv4}},
 	}
 	for _, tt := range tests {
 		c := site(1, 0, "none")

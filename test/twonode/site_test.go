@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/holdfast/holdfast/internal/agent/network/firewall"
 	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/state"
@@ -103,7 +102,7 @@ func (s *site) letIn(ctx context.Context) error {
 	var errs []error
 	for _, h := range s.hosts() {
 		for _, gateway := range s.lab.Layout.Machine.Gateways {
-			_, err := s.sh(ctx, h, "grep -qsx "+gateway.String()+" "+firewall.AlsoPath+" || echo "+gateway.String()+" >>"+firewall.AlsoPath)
+			_, err := s.sh(ctx, h, "grep -qsx "+gateway.String()+" "+state.FirewallAlsoPath+" || echo "+gateway.String()+" >>"+state.FirewallAlsoPath)
 			errs = append(errs, err)
 		}
 	}

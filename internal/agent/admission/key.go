@@ -21,13 +21,6 @@ import (
 // one than the site's own was made.
 const KeyPath = "/etc/holdfast/join-key"
 
-// KeySecret is the Secret with that key, in KeyNamespace under KeyField.
-const (
-	KeyNamespace = "kube-system"
-	KeySecret    = "holdfast-join-key"
-	KeyField     = "key"
-)
-
 // keyAge is how old the cluster's word about the key may be. So much longer may an
 // old secret open, and so often at most strangers cause a question to the API.
 const keyAge = 5 * time.Second
@@ -109,7 +102,7 @@ func (k *Key) ask(ctx context.Context) ([]byte, error) {
 	case len(key) == 0:
 		return kept, nil
 	case len(key) < jointoken.MinKeyBytes:
-		return nil, fmt.Errorf("the key in Secret %s/%s has %d bytes, it needs %d", KeyNamespace, KeySecret, len(key), jointoken.MinKeyBytes)
+		return nil, fmt.Errorf("the key in Secret %s/%s has %d bytes, it needs %d", jointoken.KeyNamespace, jointoken.KeySecret, len(key), jointoken.MinKeyBytes)
 	case bytes.Equal(key, kept):
 		return key, nil
 	}

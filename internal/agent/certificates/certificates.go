@@ -21,7 +21,7 @@ import (
 // Files are patterns of what holds certificates on a host: those of the
 // cluster's servers and clients, and kubeconfigs with one inside.
 var Files = []string{
-	"/etc/kubernetes/pki/*.crt", "/etc/kubernetes/pki/etcd/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
+	"/etc/kubernetes/pki/*.crt", state.EtcdPKIDir + "/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
 	"/etc/kubernetes/*.conf",
 	"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet.crt",
 }

@@ -7,13 +7,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/etcdpod"
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
 // etcdAuthorities is the file with the authorities of etcd's certificates.
-const etcdAuthorities = "/etc/kubernetes/pki/etcd/ca.crt"
+const etcdAuthorities = state.EtcdPKIDir + "/ca.crt"
 
 const (
 	// authoritiesEvery is between two looks at the file, which is small.

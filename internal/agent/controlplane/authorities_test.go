@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/etcdpod"
 )
 
 func TestAHostTellsItsAuthoritiesWhenTheyChange(t *testing.T) {

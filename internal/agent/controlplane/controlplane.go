@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/observe/own"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -80,7 +80,7 @@ func (r *Agent) findAddresses(ctx context.Context) error {
 		return err
 	}
 	for said := ""; ; {
-		r.facts, err = observe.Host(networks, r.Site.VIPs())
+		r.facts, err = own.Facts(networks, r.Site.VIPs())
 		if err == nil {
 			return nil
 		}

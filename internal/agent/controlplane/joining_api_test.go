@@ -441,11 +441,11 @@ func TestTheClustersKeyOfJoinSecretsCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := []byte(strings.Repeat("n", jointoken.MinKeyBytes))
-	if err := person.PutSecret(t.Context(), admission.KeyNamespace, admission.KeySecret, map[string][]byte{admission.KeyField: key}); err != nil {
+	if err := person.PutSecret(t.Context(), jointoken.KeyNamespace, jointoken.KeySecret, map[string][]byte{jointoken.KeyField: key}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = c.admin.CoreV1().Secrets(admission.KeyNamespace).Delete(context.WithoutCancel(t.Context()), admission.KeySecret, metav1.DeleteOptions{})
+		_ = c.admin.CoreV1().Secrets(jointoken.KeyNamespace).Delete(context.WithoutCancel(t.Context()), jointoken.KeySecret, metav1.DeleteOptions{})
 	})
 	fresh := c.agent.giver() // another control plane, or a moment later
 	fresh.Key.Stands, fresh.Key.Path, fresh.Now = c.give.Key.Stands, c.give.Key.Path, c.give.Now

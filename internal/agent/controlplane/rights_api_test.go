@@ -28,13 +28,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/render/manifests"
@@ -248,7 +248,7 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 			return errors.Join(errs...)
 		},
 		"Secret": func(ctx context.Context, k *kube.Client) error {
-			_, err := k.Secret(ctx, admission.KeyNamespace, admission.KeySecret)
+			_, err := k.Secret(ctx, jointoken.KeyNamespace, jointoken.KeySecret)
 			return err
 		},
 		"BootstrapTokens": func(ctx context.Context, k *kube.Client) error { _, err := k.BootstrapTokens(ctx); return err },

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/configserver"
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/jointoken"
 	"github.com/holdfast/holdfast/internal/keys"
 	"github.com/holdfast/holdfast/internal/site"
 )
@@ -102,8 +103,8 @@ func (r *Agent) joinKey(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := client.Secret(ctx, admission.KeyNamespace, admission.KeySecret)
-	return data[admission.KeyField], err
+	data, err := client.Secret(ctx, jointoken.KeyNamespace, jointoken.KeySecret)
+	return data[jointoken.KeyField], err
 }
 
 // serving keeps the server's certificate, which it makes itself, and makes a

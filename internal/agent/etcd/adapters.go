@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/etcdpod"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/podman"
 	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -52,7 +52,7 @@ func newProcess(p state.EtcdParameters) *process {
 	return &process{
 		parameters: p, uptime: uptime, look: podman.State, kill: podman.Kill, staticPod: StaticPod,
 		stop:   func(ctx context.Context) error { return podman.Stop(ctx, stopGrace) },
-		locked: func() (bool, error) { return etcd.Locked(etcdpod.DataDir) },
+		locked: func() (bool, error) { return etcd.Locked(state.EtcdDataDir) },
 		stopped: func() bool {
 			boot, _, err := observe.Boot()
 			return err == nil && records.Files{}.Wish(boot).Wish == state.EtcdStopped
@@ -191,11 +191,11 @@ func (p *process) await(ctx context.Context, started error) error {
 // inspect examines the copy. One that looks whole, and with which etcd ends
 // again and again, is not.
 func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
-	d, err := etcd.Inspect(ctx, etcdpod.DataDir)
+	d, err := etcd.Inspect(ctx, state.EtcdDataDir)
 	if err != nil || d.Copy != state.CopyWhole {
 		return d, err
 	}
-	free, err := host.FreeSpace(etcdpod.DataDir)
+	free, err := host.FreeSpace(state.EtcdDataDir)
 	if err == nil && p.starts.Hopeless(free) {
 		d.Copy = state.CopyDamaged
 	}
@@ -204,14 +204,14 @@ func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
 
 // settle prepares a copy for a plain start; a learner that joins has none yet.
 func settle(ctx context.Context) error {
-	_, err := os.Stat(filepath.Join(etcdpod.DataDir, "member"))
+	_, err := os.Stat(filepath.Join(state.EtcdDataDir, "member"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return etcd.Settle(ctx, etcdpod.DataDir)
+	return etcd.Settle(ctx, state.EtcdDataDir)
 }
 
 // awaitHeld returns when etcd holds its copy, or has ended.
@@ -231,10 +231,10 @@ func (p *process) awaitHeld(ctx context.Context) error {
 
 // ended says why etcd may have ended as soon as it was started.
 func ended() error {
-	if free, err := host.FreeSpace(etcdpod.DataDir); err == nil && free < etcdhealth.LeastSpace {
-		return fmt.Errorf("etcd ended as soon as it was started: %d MiB are free on the disk of %s; make room", free>>20, etcdpod.DataDir)
+	if free, err := host.FreeSpace(state.EtcdDataDir); err == nil && free < etcdhealth.LeastSpace {
+		return fmt.Errorf("etcd ended as soon as it was started: %d MiB are free on the disk of %s; make room", free>>20, state.EtcdDataDir)
 	}
-	return errors.New("etcd ended as soon as it was started; see: tail " + etcdpod.LogFile + "; podman logs etcd")
+	return errors.New("etcd ended as soon as it was started; see: tail " + state.EtcdLogFile + "; podman logs etcd")
 }
 
 // stopGrace is how long etcd may take to end in order. It waits for watches to
@@ -271,7 +271,7 @@ func (p *process) released(ctx context.Context, err error) error {
 	}
 	if err == nil && held {
 		err = errors.New("etcd was ended, and a process that is not known still holds its data; look with: fuser -v " +
-			filepath.Join(etcdpod.DataDir, "member/snap/db"))
+			filepath.Join(state.EtcdDataDir, "member/snap/db"))
 	}
 	return err
 }
@@ -320,7 +320,7 @@ type copies struct {
 
 // There reports whether a copy lies on the disk, whole or not.
 func (c copies) There() (bool, error) {
-	_, err := os.Stat(filepath.Join(etcdpod.DataDir, "member"))
+	_, err := os.Stat(filepath.Join(state.EtcdDataDir, "member"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -334,12 +334,12 @@ func (c copies) Backup(ctx context.Context) error {
 	if c.parameters.Backups == 0 {
 		return nil
 	}
-	_, err := etcd.Backup(ctx, etcdpod.DataDir, c.parameters.BackupDir, c.parameters.Backups, maxBackup)
+	_, err := etcd.Backup(ctx, state.EtcdDataDir, c.parameters.BackupDir, c.parameters.Backups, maxBackup)
 	return err
 }
 
 func (c copies) Empty(context.Context) error {
-	err := etcd.Empty(etcdpod.DataDir)
+	err := etcd.Empty(state.EtcdDataDir)
 	if err == nil {
 		c.emptied()
 	}
@@ -376,7 +376,7 @@ func (s *standIn) Start(_ context.Context, target state.MemberID, r state.EtcdRe
 	if s.cluster == r.Cluster {
 		least = s.index
 	}
-	const pki = etcdpod.CertsDir
+	const pki = state.EtcdPKIDir
 	_, err := etcd.StartStandIn(etcd.StandInRequest{
 		Evidence: r.TakeOver.ID, Cluster: r.Cluster, Target: target, Survivor: r.Member,
 		PeerURL: etcdpod.PeerURL(s.address), ClientURL: etcdpod.ClientURL(s.address),

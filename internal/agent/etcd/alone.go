@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/podman"
 	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -63,7 +62,7 @@ func (a Alone) Stop(ctx context.Context) podmanetcd.Answer {
 
 // see returns how to look at this host. What hangs is unknown.
 func see() func() podmanetcd.Seen {
-	held := host.Limited("the look at the lock of etcd's data", fileTime, func() (bool, error) { return etcd.Locked(etcdpod.DataDir) })
+	held := host.Limited("the look at the lock of etcd's data", fileTime, func() (bool, error) { return etcd.Locked(state.EtcdDataDir) })
 	standIn := host.Limited("the look for a stand-in", fileTime, standingFor)
 	return func() podmanetcd.Seen {
 		_, err := os.Stat(StaticPod)

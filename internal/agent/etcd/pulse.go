@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // The pulse of a pair. While clients write, etcd's commit index moves and says
@@ -41,7 +41,7 @@ const (
 )
 
 // canaryPath is the file whose write tests the disk: beside etcd's data.
-var canaryPath = filepath.Join(etcdpod.DataDir, "holdfast-canary")
+var canaryPath = filepath.Join(state.EtcdDataDir, "holdfast-canary")
 
 // pulse watches whether anything can be committed through the local etcd, and
 // tests this host while nothing can.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/observe/reach"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -25,7 +24,7 @@ type senses struct {
 }
 
 func newSenses(name, peer string, p state.EtcdParameters, client *etcd.Client, process *process, log func(string, ...any)) *senses {
-	const pki = etcdpod.CertsDir
+	const pki = state.EtcdPKIDir
 	s := &senses{
 		pulse: &pulse{
 			uptime: uptime, read: client.Confirm, put: client.Pulse, write: writeCanary,

@@ -195,7 +195,7 @@ func (r *run) persist(ctx context.Context, s step) error {
 // finish makes what a step did durable and then says that it is done: kubeadm
 // and containerd leave it to the kernel when their files reach the disk.
 func finish(marker string) error {
-	for _, dir := range []string{"/", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/etcd"} {
+	for _, dir := range []string{"/", "/var/lib/kubelet", "/var/lib/containerd", state.EtcdDataDir} {
 		if err := host.SyncFilesystem(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -15,12 +15,13 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast/holdfast/internal/agent/network/settings"
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/observe/own"
+	"github.com/holdfast/holdfast/internal/observe/settings"
 	"github.com/holdfast/holdfast/internal/payload"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
@@ -35,7 +36,7 @@ func (r *run) findAddresses(ctx context.Context) error {
 		return err
 	}
 	err = r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
-		facts, err := observe.Host(networks, r.Site.VIPs())
+		facts, err := own.Facts(networks, r.Site.VIPs())
 		r.facts = facts
 		if err == nil {
 			err = r.fencedByName(facts.NodeName)

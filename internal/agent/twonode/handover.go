@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -22,7 +21,7 @@ import (
 const (
 	staticPod = "/etc/kubernetes/manifests/etcd.yaml"
 	keptPod   = "/etc/kubernetes/static-pod-resources/etcd-static-pod.yaml"
-	etcdDB    = etcdpod.DataDir + "/member/snap/db"
+	etcdDB    = state.EtcdDataDir + "/member/snap/db"
 	fileLocks = "/proc/locks"
 )
 
@@ -35,7 +34,7 @@ func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
 	if err := h.meet(ctx); err != nil {
 		return err
 	}
-	if err := h.write(etcdpod.Path, []byte(in.Manifest), 0o600); err != nil {
+	if err := h.write(state.EtcdPodManifest, []byte(in.Manifest), 0o600); err != nil {
 		return err
 	}
 	if kubelets, err := h.exists(staticPod); err != nil || kubelets {
@@ -61,7 +60,7 @@ func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
 // lost meanwhile, and without which the other one goes on, is none of them any
 // more: its agent joins anew, as soon as kubelet's etcd is out of the way.
 func (h *Host) handOver(ctx context.Context, in twonode.Input) error {
-	if _, err := os.Stat(h.path(etcdpod.Path)); err != nil {
+	if _, err := os.Stat(h.path(state.EtcdPodManifest)); err != nil {
 		return fmt.Errorf("%w: run the step manifest first", err)
 	}
 	if there, err := h.exists(staticPod); err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/podman"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -62,7 +61,7 @@ func agent(t *testing.T, report func() state.EtcdReport) func(context.Context) (
 func withEtcd(t *testing.T, report func() state.EtcdReport) *stand {
 	s := newStand(t)
 	s.put(staticPod, "kind: Pod\n")
-	s.put(etcdpod.Path, "kind: Pod\n")
+	s.put(state.EtcdPodManifest, "kind: Pod\n")
 	s.put(etcdDB, "db")
 	s.put(fileLocks, lock(t, s, 99))
 	s.Report = agent(t, report)
@@ -202,7 +201,7 @@ func TestKubeletIsStartedAgainWhereItsEtcdDoesNotEnd(t *testing.T) {
 
 func TestHandOverNeedsTheManifestThatPodmanRuns(t *testing.T) {
 	s := withEtcd(t, pair)
-	if err := os.Remove(filepath.Join(s.Root, etcdpod.Path)); err != nil {
+	if err := os.Remove(filepath.Join(s.Root, state.EtcdPodManifest)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.do(twonode.HandOver); err == nil || !strings.Contains(err.Error(), "run the step manifest first") || s.text(staticPod) == "" {

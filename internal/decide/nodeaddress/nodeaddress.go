@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/netaddr"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -243,22 +244,14 @@ func (p *picker) missing(is6 bool) error {
 		return fmt.Errorf("no usable address; this host has %s", describe(p.Addresses))
 	}
 	return fmt.Errorf("no usable %s address inside the machine networks %s; this host has %s",
-		familyName(is6), join(p.Networks), describe(p.Addresses))
+		familyOf(is6), netaddr.Join(p.Networks), describe(p.Addresses))
 }
 
-func familyName(is6 bool) string {
+func familyOf(is6 bool) netaddr.Family {
 	if is6 {
-		return "IPv6"
+		return netaddr.IPv6
 	}
-	return "IPv4"
-}
-
-func join(networks []netip.Prefix) string {
-	var words []string
-	for _, n := range networks {
-		words = append(words, n.String())
-	}
-	return strings.Join(words, ", ")
+	return netaddr.IPv4
 }
 
 func describe(have []Address) string {

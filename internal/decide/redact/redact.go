@@ -11,10 +11,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/secret"
 )
 
 // Mark stands where a secret was.
-const Mark = "<redacted>"
+const Mark = secret.Redacted
 
 // shortest is the length from which on a known secret is looked for: a shorter
 // one would be found in every other word.

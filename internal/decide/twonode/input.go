@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -179,7 +179,7 @@ func (in Input) checkFencing() []error {
 		if !slices.ContainsFunc(in.Nodes, func(n Node) bool { return n.Name == d.Target }) {
 			bad = append(bad, fmt.Errorf("%s.target: %q is none of the nodes", path, d.Target))
 		}
-		if _, err := config.ParseBMCAddress(d.Address); err != nil {
+		if _, err := bmc.Parse(d.Address); err != nil {
 			bad = append(bad, fmt.Errorf("%s.address: %w", path, err))
 		}
 		if d.Username == "" || d.Password == "" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/netaddr"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -54,7 +55,7 @@ func ownInCluster(a state.HostAddress, v state.NetworkView) bool {
 	if len(v.Settings.MachineNetworks) == 0 {
 		return a.Interface == v.Host.Interface || slices.ContainsFunc(v.Settings.VIPs(), a.Prefix.Contains)
 	}
-	return inAny(addr, v.Settings.MachineNetworks)
+	return netaddr.InAny(addr, v.Settings.MachineNetworks)
 }
 
 func among(list, other []netip.Addr) []netip.Addr {

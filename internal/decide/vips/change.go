@@ -1,3 +1,7 @@
+// Package vips decides about virtual IPs of a running cluster: whether a change
+// keeps every rule, what a wish to change them comes to, and how far a change
+// has got. The rules themselves are in viprule, by which the installer checks
+// too; the operator and `holdfast vip` ask here.
 package vips
 
 import (
@@ -6,6 +10,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
+	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 // Platform is the platform of a cluster as its Infrastructure object names it.
@@ -93,13 +100,13 @@ type Decision struct {
 	// Status is what the status is to become, nil for what it is.
 	Status *Values
 	// Findings are the mistakes of a refused wish.
-	Findings []Finding
+	Findings []viprule.Finding
 	// Pending says what is not known yet, as ends of sentences.
 	Pending []string
 	// Added and Removed are the addresses by which the wish differs.
 	Added, Removed []netip.Addr
 	// Unknown are the rules that could not be looked at, and why.
-	Unknown map[Rule]string
+	Unknown map[viprule.Rule]string
 }
 
 // Decide compares the spec with the status. It writes nothing where nothing
@@ -111,7 +118,7 @@ func Decide(s Snapshot) Decision {
 	case !s.HasStatus:
 		return Decision{Outcome: Settled}
 	}
-	d := Decision{Outcome: Settled, Unknown: make(map[Rule]string)}
+	d := Decision{Outcome: Settled, Unknown: make(map[viprule.Rule]string)}
 	now := s.upgraded()
 	if !now.Equal(s.Status) || s.LegacyAPI != first(now.API) || s.LegacyIngress != first(now.Ingress) {
 		d.Status = &now
@@ -144,14 +151,14 @@ func Examine(s Snapshot) Decision {
 	}
 	s.unknown(&d, nil)
 	d.Pending = nil
-	d.Unknown[RuleNobody] = "it is asked only before an address is added"
+	d.Unknown[viprule.Nobody] = "it is asked only before an address is added"
 	return d
 }
 
 // Unasked are the addresses of which hosts have to find out who answers for
 // them before anything else can be decided.
 func (d Decision) Unasked() []netip.Addr {
-	if d.Outcome != Undecided || d.Unknown[RuleNobody] == "" {
+	if d.Outcome != Undecided || d.Unknown[viprule.Nobody] == "" {
 		return nil
 	}
 	return d.Added
@@ -256,12 +263,12 @@ func (s Snapshot) accepted() Values {
 func (s Snapshot) unknown(d *Decision, wish []added) {
 	if !s.NetworksKnown {
 		d.Pending = append(d.Pending, "the networks of pods and services (object networks.config.openshift.io/cluster) cannot be read")
-		for _, r := range []Rule{RulePodNetwork, RuleServiceNetwork, RuleClusterFamily} {
+		for _, r := range []viprule.Rule{viprule.PodNetwork, viprule.ServiceNetwork, viprule.ClusterFamily} {
 			d.Unknown[r] = "not read"
 		}
 	}
 	if len(s.Spec.MachineNetworks) == 0 {
-		for _, r := range []Rule{RuleMachineNetwork, RuleHostsHold, RuleEdge} {
+		for _, r := range []viprule.Rule{viprule.MachineNetwork, viprule.HostsHold, viprule.Edge} {
 			d.Unknown[r] = "the cluster names no machine network"
 		}
 	}
@@ -270,14 +277,14 @@ func (s Snapshot) unknown(d *Decision, wish []added) {
 	}
 	silent := slices.IndexFunc(s.Hosts, func(h Host) bool { return !h.Report.Known })
 	if silent >= 0 && len(wish) > 0 {
-		d.Unknown[RuleNotAGateway] = "node " + s.Hosts[silent].Name + " has not said which gateways it has"
+		d.Unknown[viprule.NotAGateway] = "node " + s.Hosts[silent].Name + " has not said which gateways it has"
 	}
 }
 
 // occupied wants to know of each new VIP that nobody answers for it.
 func (s Snapshot) occupied(d *Decision, wish []added) {
 	if s.UserManaged {
-		d.Unknown[RuleNobody] = "the site's load balancer answers for it"
+		d.Unknown[viprule.Nobody] = "the site's load balancer answers for it"
 		return
 	}
 	for _, a := range wish {
@@ -285,22 +292,22 @@ func (s Snapshot) occupied(d *Decision, wish []added) {
 		switch {
 		case !known:
 			d.Pending = append(d.Pending, fmt.Sprintf("no host has yet said whether anybody answers for %s", a.addr))
-			d.Unknown[RuleNobody] = "no host has said so yet"
+			d.Unknown[viprule.Nobody] = "no host has said so yet"
 		case by.Ours != "":
 			d.Pending = append(d.Pending, fmt.Sprintf("%s still holds %s from before", by.Ours, a.addr))
-			d.Unknown[RuleNobody] = by.Ours + " still holds " + a.addr.String() + " from before"
+			d.Unknown[viprule.Nobody] = by.Ours + " still holds " + a.addr.String() + " from before"
 		case by.Hardware != "":
-			d.Findings = append(d.Findings, Finding{RuleNobody, field.Invalid(a.path, a.addr.String(), a.held(by))})
+			d.Findings = append(d.Findings, viprule.Nobody.Broken(field.Invalid(a.path, a.addr.String(), a.held(by))))
 		}
 	}
 }
 
 // lists are the spec's lists with the networks that they have to lie in.
-func (s Snapshot) lists() Lists {
-	return Lists{
-		API:     List{Path: s.Path.Child("apiServerInternalIPs"), Texts: s.Spec.API},
-		Ingress: List{Path: s.Path.Child("ingressIPs"), Texts: s.Spec.Ingress},
-		Networks: Networks{
+func (s Snapshot) lists() viprule.Lists {
+	return viprule.Lists{
+		API:     viprule.List{Path: s.Path.Child("apiServerInternalIPs"), Texts: s.Spec.API},
+		Ingress: viprule.List{Path: s.Path.Child("ingressIPs"), Texts: s.Spec.Ingress},
+		Networks: netaddr.Networks{
 			Machine: prefixes(s.networksWanted()), Cluster: prefixes(s.Cluster), Service: prefixes(s.Service), Complete: true,
 		},
 		UserManaged: s.UserManaged,
@@ -316,7 +323,7 @@ func (s Snapshot) networksWanted() []string {
 }
 
 // changes says which differences are not allowed.
-func (s Snapshot) changes() []Finding {
+func (s Snapshot) changes() []viprule.Finding {
 	return slices.Concat(
 		changed(s.Path.Child("apiServerInternalIPs"), s.Spec.API, s.Status.API),
 		changed(s.Path.Child("ingressIPs"), s.Spec.Ingress, s.Status.Ingress),
@@ -324,22 +331,22 @@ func (s Snapshot) changes() []Finding {
 }
 
 // changed compares one list with its present one.
-func changed(path *field.Path, wish, now []string) []Finding {
-	var out []Finding
+func changed(path *field.Path, wish, now []string) []viprule.Finding {
+	var out []viprule.Finding
 	if len(wish) == 0 {
 		return nil // a mistake of its own
 	}
 	if len(now) == 0 {
-		return []Finding{{RuleFirstFixed, field.Invalid(path, wish[0],
-			"cannot be added: the status has no address of this kind, and only a second one may be added to a first")}}
+		return []viprule.Finding{viprule.FirstFixed.Broken(field.Invalid(path, wish[0],
+			"cannot be added: the status has no address of this kind, and only a second one may be added to a first"))}
 	}
 	if !same(wish[:1], now[:1]) {
-		out = append(out, Finding{RuleFirstFixed, field.Invalid(path.Index(0), wish[0],
-			"the first address cannot be changed, it has to stay "+now[0])})
+		out = append(out, viprule.FirstFixed.Broken(field.Invalid(path.Index(0), wish[0],
+			"the first address cannot be changed, it has to stay "+now[0])))
 	}
 	if len(wish) > 1 && len(now) > 1 && !same(wish[1:2], now[1:2]) {
-		out = append(out, Finding{RuleSecondReplaced, field.Invalid(path.Index(1), wish[1], fmt.Sprintf(
-			"cannot take the place of %s: remove the second pair first (holdfast vip remove), then add the new one", now[1]))})
+		out = append(out, viprule.SecondReplaced.Broken(field.Invalid(path.Index(1), wish[1], fmt.Sprintf(
+			"cannot take the place of %s: remove the second pair first (holdfast vip remove), then add the new one", now[1]))))
 	}
 	return out
 }
@@ -361,11 +368,11 @@ func (s Snapshot) entries() []added {
 	lists := s.lists()
 	var out []added
 	for _, l := range []struct {
-		list List
+		list viprule.List
 		api  bool
 	}{{lists.API, true}, {lists.Ingress, false}} {
 		for i, text := range l.list.Texts {
-			if a, detail := Address(text); detail == "" {
+			if a, detail := netaddr.Parse(text); detail == "" {
 				out = append(out, added{a, l.list.Path.Index(i), l.api})
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
 	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
@@ -280,13 +281,13 @@ func TestAllMistakesAreToldAtOnce(t *testing.T) {
 	s := one()
 	s.Spec.API = []string{"10.98.0.9", "fd44::5", "x"}
 	s.Spec.Ingress = []string{"10.98.0.255"}
-	var rules []vips.Rule
+	var rules []viprule.Rule
 	for _, f := range vips.Decide(s).Findings {
 		rules = append(rules, f.Rule)
 	}
-	want := []vips.Rule{
-		vips.RuleAtMostTwo, vips.RulePodNetwork, vips.RuleAddress, vips.RuleEdge, vips.RuleSameLength,
-		vips.RuleFirstFixed, vips.RuleFirstFixed,
+	want := []viprule.Rule{
+		viprule.AtMostTwo, viprule.PodNetwork, viprule.Address, viprule.Edge, viprule.SameLength,
+		viprule.FirstFixed, viprule.FirstFixed,
 	}
 	if !slices.Equal(rules, want) {
 		t.Errorf("got %v, want %v", rules, want)
@@ -510,10 +511,10 @@ func TestAnExaminationLooksAtTheVIPsThatAreThere(t *testing.T) {
 	s := two()
 	s.Hosts[2].Addresses = addrs("10.98.0.31")
 	d := vips.Examine(s)
-	if d.Outcome != vips.Settled || d.Status != nil || len(d.Findings) != 1 || d.Findings[0].Rule != vips.RuleHostsFamily {
+	if d.Outcome != vips.Settled || d.Status != nil || len(d.Findings) != 1 || d.Findings[0].Rule != viprule.HostsFamily {
 		t.Errorf("got %s", words(d))
 	}
-	if d := vips.Examine(two()); len(d.Findings) != 0 || d.Unknown[vips.RuleNobody] == "" {
+	if d := vips.Examine(two()); len(d.Findings) != 0 || d.Unknown[viprule.Nobody] == "" {
 		t.Errorf("got %s, unknown %v", words(d), d.Unknown)
 	}
 	s = one()
@@ -544,7 +545,7 @@ func TestEveryCheckHasItsVerdict(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if n := len(vips.Rules()); n < 20 || len(vips.Decide(s).Checks()) != n {
+	if n := len(viprule.Rules()); n < 20 || len(vips.Decide(s).Checks()) != n {
 		t.Errorf("%d rules", n)
 	}
 }
@@ -554,7 +555,7 @@ func TestTheDocumentNamesEveryRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range vips.Rules() {
+	for _, r := range viprule.Rules() {
 		if line := fmt.Sprintf("| `%s` | %s |", r, r.Sentence()); !strings.Contains(string(text), line) {
 			t.Errorf("docs/API.md lacks %s", line)
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // Types of the conditions about virtual IPs.
@@ -228,7 +230,7 @@ func (s Standing) applied() Condition {
 	c := Condition{Type: ConditionApplied, Status: False, Reason: ReasonRollingOut, Message: s.Rollout.Words()}
 	if s.Complete() {
 		c.Status, c.Reason = True, ReasonAsExpected
-		c.Message = "API " + joined(s.Plan.API) + ", ingress " + joined(s.Plan.Ingress)
+		c.Message = "API " + netaddr.Join(s.Plan.API) + ", ingress " + netaddr.Join(s.Plan.Ingress)
 	}
 	return c
 }

@@ -8,7 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/holdfast/holdfast/internal/netaddr"
 	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 // Host is a node of a running cluster, as far as virtual IPs concern it.
@@ -84,20 +86,20 @@ func (a added) beside(s *Snapshot) []Host {
 
 // fits checks a new VIP against the hosts of the cluster. With a load balancer
 // of the site, hosts need not be able to hold it.
-func (a added) fits(s *Snapshot) []Finding {
-	var out []Finding
-	add := func(rule Rule, detail string) {
+func (a added) fits(s *Snapshot) []viprule.Finding {
+	var out []viprule.Finding
+	add := func(rule viprule.Rule, detail string) {
 		if detail != "" {
-			out = append(out, Finding{rule, field.Invalid(a.path, a.addr.String(), detail)})
+			out = append(out, rule.Broken(field.Invalid(a.path, a.addr.String(), detail)))
 		}
 	}
-	add(RuleNotANode, a.ofNode(s.Hosts))
+	add(viprule.NotANode, a.ofNode(s.Hosts))
 	if s.UserManaged {
 		return out
 	}
-	add(RuleNotAGateway, a.ofGateway(s.Hosts))
-	add(RuleHostsFamily, a.lackingFamily(a.beside(s)))
-	add(RuleHostsHold, a.nowhere(s.Hosts, prefixes(s.networksWanted())))
+	add(viprule.NotAGateway, a.ofGateway(s.Hosts))
+	add(viprule.HostsFamily, a.lackingFamily(a.beside(s)))
+	add(viprule.HostsHold, a.nowhere(s.Hosts, prefixes(s.networksWanted())))
 	return out
 }
 
@@ -122,7 +124,7 @@ func (a added) ofGateway(hosts []Host) string {
 func (a added) lackingFamily(hosts []Host) string {
 	var without []string
 	for _, h := range hosts {
-		has := slices.ContainsFunc(h.own(), func(own netip.Addr) bool { return FamilyOf(own) == FamilyOf(a.addr) })
+		has := slices.ContainsFunc(h.own(), func(own netip.Addr) bool { return netaddr.FamilyOf(own) == netaddr.FamilyOf(a.addr) })
 		if !has {
 			without = append(without, h.Name)
 		}
@@ -131,7 +133,7 @@ func (a added) lackingFamily(hosts []Host) string {
 		return ""
 	}
 	return fmt.Sprintf("is %s, and there is no %s address on %s, which may have to hold it",
-		FamilyOf(a.addr), FamilyOf(a.addr), strings.Join(without, ", "))
+		netaddr.FamilyOf(a.addr), netaddr.FamilyOf(a.addr), strings.Join(without, ", "))
 }
 
 // nowhere wants a host in the machine network of the VIP. Where the cluster

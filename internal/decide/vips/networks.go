@@ -6,40 +6,43 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
+	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 // networkFindings checks the machine networks of the spec against themselves,
 // against the other networks and against what the status has.
-func (s Snapshot) networkFindings() []Finding {
+func (s Snapshot) networkFindings() []viprule.Finding {
 	path := s.Path.Child("machineNetworks")
 	if sameNetworks(s.Spec.MachineNetworks, s.Status.MachineNetworks) {
 		return nil
 	}
 	if len(s.Spec.MachineNetworks) == 0 {
-		return []Finding{{RuleNetworksKept, field.Required(path, "the networks of the hosts, of which the first is "+s.Status.MachineNetworks[0])}}
+		return []viprule.Finding{viprule.NetworksKept.Broken(field.Required(path, "the networks of the hosts, of which the first is "+s.Status.MachineNetworks[0]))}
 	}
 	out := s.soundNetworks(path)
 	if now := s.Status.MachineNetworks; len(now) > 0 && !sameNetworks(s.Spec.MachineNetworks[:1], now[:1]) {
-		out = append(out, Finding{RuleNetworksFirst, field.Invalid(path.Index(0), s.Spec.MachineNetworks[0],
-			"the first machine network cannot be changed, it has to stay "+now[0])})
+		out = append(out, viprule.NetworksFirst.Broken(field.Invalid(path.Index(0), s.Spec.MachineNetworks[0],
+			"the first machine network cannot be changed, it has to stay "+now[0])))
 	}
 	return append(out, s.leftBehind(path)...)
 }
 
 // soundNetworks checks each network and that they lie apart.
-func (s Snapshot) soundNetworks(path *field.Path) []Finding {
-	var out []Finding
+func (s Snapshot) soundNetworks(path *field.Path) []viprule.Finding {
+	var out []viprule.Finding
 	apart := append(named("the pod network", s.Cluster), named("the service network", s.Service)...)
 	for i, text := range s.Spec.MachineNetworks {
-		p, detail := Network(text)
+		p, detail := netaddr.ParseNetwork(text)
 		if detail != "" {
-			out = append(out, Finding{RuleNetworksSound, field.Invalid(path.Index(i), text, detail)})
+			out = append(out, viprule.NetworksSound.Broken(field.Invalid(path.Index(i), text, detail)))
 			continue
 		}
 		for _, other := range apart {
 			if other.prefix.Overlaps(p) {
-				out = append(out, Finding{RuleNetworksOverlap, field.Invalid(path.Index(i), text,
-					fmt.Sprintf("overlaps %s %s", other.name, other.prefix))})
+				out = append(out, viprule.NetworksOverlap.Broken(field.Invalid(path.Index(i), text,
+					fmt.Sprintf("overlaps %s %s", other.name, other.prefix))))
 				break
 			}
 		}
@@ -64,20 +67,20 @@ func named(name string, list []string) []namedNetwork {
 // strangeFamilies finds new VIPs of a family that pods or Services do not have,
 // as the installer refuses them: a second pair is for a cluster that is
 // dual-stack. What a load balancer of the site holds is the site's affair.
-func (s Snapshot) strangeFamilies(wish []added) []Finding {
+func (s Snapshot) strangeFamilies(wish []added) []viprule.Finding {
 	if !s.NetworksKnown || s.UserManaged {
 		return nil
 	}
-	var out []Finding
+	var out []viprule.Finding
 	for _, a := range wish {
 		for _, of := range []struct {
 			name string
 			list []string
 		}{{"pod", s.Cluster}, {"service", s.Service}} {
 			nets := prefixes(of.list)
-			if f := FamilyOf(a.addr); len(nets) > 0 && !slices.Contains(families(nets), f) {
-				out = append(out, Finding{RuleClusterFamily, field.Invalid(a.path, a.addr.String(), fmt.Sprintf(
-					"is %s, and the %s network is %s: only a cluster whose pods and services have both families takes a second pair", f, of.name, joined(nets)))})
+			if f := netaddr.FamilyOf(a.addr); len(nets) > 0 && !slices.Contains(netaddr.Families(nets), f) {
+				out = append(out, viprule.ClusterFamily.Broken(field.Invalid(a.path, a.addr.String(), fmt.Sprintf(
+					"is %s, and the %s network is %s: only a cluster whose pods and services have both families takes a second pair", f, of.name, netaddr.Join(nets)))))
 				break
 			}
 		}
@@ -86,15 +89,15 @@ func (s Snapshot) strangeFamilies(wish []added) []Finding {
 }
 
 // leftBehind finds nodes whose address lies in a network that is to go.
-func (s Snapshot) leftBehind(path *field.Path) []Finding {
-	var out []Finding
+func (s Snapshot) leftBehind(path *field.Path) []viprule.Finding {
+	var out []viprule.Finding
 	wish := prefixes(s.Spec.MachineNetworks)
 	for _, gone := range prefixes(s.Status.MachineNetworks) {
 		for _, h := range s.Hosts {
-			i := slices.IndexFunc(h.Addresses, func(a netip.Addr) bool { return gone.Contains(a) && !inAny(a, wish) })
+			i := slices.IndexFunc(h.Addresses, func(a netip.Addr) bool { return gone.Contains(a) && !netaddr.InAny(a, wish) })
 			if i >= 0 {
-				out = append(out, Finding{RuleNetworksHosts, field.Invalid(path, gone.String(), fmt.Sprintf(
-					"cannot be removed: node %s has %s there", h.Name, h.Addresses[i]))})
+				out = append(out, viprule.NetworksHosts.Broken(field.Invalid(path, gone.String(), fmt.Sprintf(
+					"cannot be removed: node %s has %s there", h.Name, h.Addresses[i]))))
 				break
 			}
 		}

@@ -1,6 +1,10 @@
 package vips
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/viprule"
+)
 
 // Verdict is what a look at one rule came to.
 type Verdict string
@@ -14,9 +18,9 @@ const (
 
 // Check is one rule as it was looked at, for a person.
 type Check struct {
-	Rule     Rule    `json:"rule"`
-	Sentence string  `json:"sentence"`
-	Verdict  Verdict `json:"verdict"`
+	Rule     viprule.Rule `json:"rule"`
+	Sentence string       `json:"sentence"`
+	Verdict  Verdict      `json:"verdict"`
 	// Details are the mistakes, each with its field, or why it is not known.
 	Details []string `json:"details,omitempty"`
 }
@@ -24,9 +28,9 @@ type Check struct {
 // Checks lists every rule with its verdict. The rules about hosts are looked
 // at only when all others are kept.
 func (d Decision) Checks() []Check {
-	early := slices.ContainsFunc(d.Findings, func(f Finding) bool { return !slices.Contains(hostRules, f.Rule) })
+	early := slices.ContainsFunc(d.Findings, func(f viprule.Finding) bool { return !slices.Contains(hostRules, f.Rule) })
 	var out []Check
-	for _, r := range Rules() {
+	for _, r := range viprule.Rules() {
 		c := Check{Rule: r, Sentence: r.Sentence(), Verdict: Passed}
 		for _, f := range d.Findings {
 			if f.Rule == r {
@@ -37,7 +41,7 @@ func (d Decision) Checks() []Check {
 		why, unknown := d.Unknown[r]
 		switch {
 		case c.Verdict == Failed:
-		case early && slices.Contains(hostRules, r), r == RuleNobody && len(d.Findings) > 0:
+		case early && slices.Contains(hostRules, r), r == viprule.Nobody && len(d.Findings) > 0:
 			c.Verdict, c.Details = NotKnown, []string{"looked at when all other rules are kept"}
 		case unknown:
 			c.Verdict, c.Details = NotKnown, []string{why}
@@ -48,4 +52,4 @@ func (d Decision) Checks() []Check {
 }
 
 // hostRules are the rules about the hosts of a cluster.
-var hostRules = []Rule{RuleNotANode, RuleNotAGateway, RuleHostsFamily, RuleHostsHold, RuleNobody}
+var hostRules = []viprule.Rule{viprule.NotANode, viprule.NotAGateway, viprule.HostsFamily, viprule.HostsHold, viprule.Nobody}

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // Plan is what a cluster's status says its virtual IPs are.
@@ -88,15 +90,15 @@ func (p Plan) host(h Host) HostProgress {
 	case !h.Report.Known:
 		out.Waiting = "has not said anything yet"
 	case len(lacks) > 0:
-		out.Waiting = "does not have " + joined(lacks) + " yet"
+		out.Waiting = "does not have " + netaddr.Join(lacks) + " yet"
 	case len(keeps) > 0:
-		out.Waiting = "still has " + joined(keeps)
+		out.Waiting = "still has " + netaddr.Join(keeps)
 	case r.Trouble != "":
 		out.Waiting = r.Trouble
 	case h.ControlPlane && len(without(p.API, r.Certificate)) > 0:
-		out.Waiting = "its API server's certificate is not for " + joined(without(p.API, r.Certificate)) + " yet"
+		out.Waiting = "its API server's certificate is not for " + netaddr.Join(without(p.API, r.Certificate)) + " yet"
 	case h.Ready && len(without(r.Holds, p.All())) > 0:
-		out.Waiting = "still holds " + joined(without(r.Holds, p.All()))
+		out.Waiting = "still holds " + netaddr.Join(without(r.Holds, p.All()))
 	}
 	out.Applied = out.Waiting == ""
 	if out.Waiting != "" && !h.Ready {

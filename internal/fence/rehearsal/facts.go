@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/explain"
@@ -70,27 +69,10 @@ func Gather(ctx context.Context) Facts {
 	return f
 }
 
-// Runner runs a command on one host and returns what it printed. The command
-// may print and still fail: both are returned.
-type Runner func(ctx context.Context, args ...string) ([]byte, error)
-
-// Local runs commands on this host.
-func Local(ctx context.Context, args ...string) ([]byte, error) {
-	return host.Run(ctx, host.Command(args[0], args[1:]...))
-}
-
-// Through returns a runner that puts words before each command, such as ssh
-// and the name of a host.
-func Through(prefix []string) Runner {
-	return func(ctx context.Context, args ...string) ([]byte, error) {
-		return Local(ctx, append(slices.Clip(prefix), args...)...)
-	}
-}
-
 // Host is one host of the cluster. Run is nil for a host that cannot be asked.
 type Host struct {
 	Name string
-	Run  Runner
+	Run  host.Runner
 }
 
 // facts asks a host what it knows.
@@ -109,13 +91,13 @@ func (h Host) facts(ctx context.Context) (Facts, error) {
 // health puts the facts of the hosts together.
 func health(hosts []Host, facts map[string]Facts) fencing.Health {
 	h := fencing.Health{Reports: map[string]state.Fact[state.EtcdReport]{}}
-	for _, host := range hosts {
-		h.Hosts = append(h.Hosts, host.Name)
-		f, ok := facts[host.Name]
+	for _, one := range hosts {
+		h.Hosts = append(h.Hosts, one.Name)
+		f, ok := facts[one.Name]
 		if !ok {
 			continue
 		}
-		h.Reports[host.Name] = f.Etcd
+		h.Reports[one.Name] = f.Etcd
 		h.Failures = append(h.Failures, f.Failures...)
 		if f.Online.Known {
 			h.Online = state.Known(named(f.Online.Value))

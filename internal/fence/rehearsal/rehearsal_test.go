@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -47,7 +48,7 @@ func (c *cluster) hosts() []Host {
 	return []Host{{"cp-1", c.run("cp-1")}, {"cp-2", c.run("cp-2")}}
 }
 
-func (c *cluster) run(name string) Runner {
+func (c *cluster) run(name string) host.Runner {
 	return func(_ context.Context, args ...string) ([]byte, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -19,12 +19,12 @@ import (
 type gathered struct {
 	infra    *configv1.Infrastructure
 	snapshot vips.Snapshot
-	reported object.Report
+	reported vipobject.Report
 }
 
 // gather looks once; it returns nil where there is no Infrastructure object.
 func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
-	infra, snapshot, err := object.Look(ctx, r.Client, asker)
+	infra, snapshot, err := vipobject.Look(ctx, r.Client, asker)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -17,7 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
@@ -61,7 +61,7 @@ func (s *site) until(want ...string) time.Duration {
 	began := time.Now()
 	for {
 		s.playHosts()
-		report, err := object.Reported(s.t.Context(), s.admin)
+		report, err := vipobject.Reported(s.t.Context(), s.admin)
 		must(s.t, err)
 		if vips.SameSet(report.Extension.Applied, parse(want...)) && report.Extension.Everywhere {
 			return time.Since(began)
@@ -130,7 +130,7 @@ func TestThePlatformsOfOthersAreReportedByTheManagerToo(t *testing.T) {
 	s.create(`{"platformSpec":{"type":"VSphere","vsphere":{}}}`, `{"platformStatus":{"type":"VSphere","vsphere":{}}}`)
 	var op configv1.ClusterOperator
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.NewTimer(50 * time.Millisecond).C {
-		if s.admin.Get(t.Context(), client.ObjectKey{Name: object.OperatorName}, &op) == nil && slices.ContainsFunc(op.Status.Conditions,
+		if s.admin.Get(t.Context(), client.ObjectKey{Name: vipobject.OperatorName}, &op) == nil && slices.ContainsFunc(op.Status.Conditions,
 			func(c configv1.ClusterOperatorStatusCondition) bool { return c.Reason == vips.ReasonNotManagedHere }) {
 			return
 		}

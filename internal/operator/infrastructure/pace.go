@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // A report holds what each host has done, and each host does it on its own: of
@@ -27,7 +27,7 @@ func pace(hosts int) time.Duration {
 
 // urgent is whether a report says something else than before, and not only
 // more of the same: that never waits.
-func urgent(before, now object.Report) bool {
+func urgent(before, now vipobject.Report) bool {
 	if !before.There || len(before.Conditions) != len(now.Conditions) {
 		return true
 	}
@@ -42,7 +42,7 @@ func urgent(before, now object.Report) bool {
 }
 
 // wait is how long a report has to wait, nothing where it is to be written now.
-func (r *Reconciler) wait(before, now object.Report) time.Duration {
+func (r *Reconciler) wait(before, now vipobject.Report) time.Duration {
 	if r.wrote.IsZero() || urgent(before, now) {
 		return 0
 	}

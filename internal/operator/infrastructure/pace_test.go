@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 func TestTheReportOfHundredsOfHostsIsWrittenSeldomer(t *testing.T) {
@@ -23,30 +23,30 @@ func TestTheReportOfHundredsOfHostsIsWrittenSeldomer(t *testing.T) {
 }
 
 func TestWhatSaysSomethingElseNeverWaits(t *testing.T) {
-	report := func(change func(*object.Report)) object.Report {
-		r := object.Report{There: true, Conditions: []vips.Condition{{Type: vips.ConditionApplied, Status: vips.False, Reason: "A", Message: "1 of 300"}}}
+	report := func(change func(*vipobject.Report)) vipobject.Report {
+		r := vipobject.Report{There: true, Conditions: []vips.Condition{{Type: vips.ConditionApplied, Status: vips.False, Reason: "A", Message: "1 of 300"}}}
 		r.Extension.API = parse("10.98.0.5")
 		change(&r)
 		return r
 	}
-	before := report(func(*object.Report) {})
-	for name, change := range map[string]func(*object.Report){
-		"a status":      func(r *object.Report) { r.Conditions[0].Status = vips.True },
-		"a reason":      func(r *object.Report) { r.Conditions[0].Reason = "B" },
-		"a condition":   func(r *object.Report) { r.Conditions = append(r.Conditions, r.Conditions[0]) },
-		"other VIPs":    func(r *object.Report) { r.Extension.API = parse("10.98.0.5", "fd98::5") },
-		"all hosts":     func(r *object.Report) { r.Extension.Everywhere = true },
-		"its end":       func(r *object.Report) { r.Extension.Rollout.Applied = true },
-		"complete VIPs": func(r *object.Report) { r.Extension.Applied = parse("10.98.0.5") },
+	before := report(func(*vipobject.Report) {})
+	for name, change := range map[string]func(*vipobject.Report){
+		"a status":      func(r *vipobject.Report) { r.Conditions[0].Status = vips.True },
+		"a reason":      func(r *vipobject.Report) { r.Conditions[0].Reason = "B" },
+		"a condition":   func(r *vipobject.Report) { r.Conditions = append(r.Conditions, r.Conditions[0]) },
+		"other VIPs":    func(r *vipobject.Report) { r.Extension.API = parse("10.98.0.5", "fd98::5") },
+		"all hosts":     func(r *vipobject.Report) { r.Extension.Everywhere = true },
+		"its end":       func(r *vipobject.Report) { r.Extension.Rollout.Applied = true },
+		"complete VIPs": func(r *vipobject.Report) { r.Extension.Applied = parse("10.98.0.5") },
 	} {
 		if !urgent(before, report(change)) {
 			t.Errorf("%s waits", name)
 		}
 	}
-	if urgent(before, report(func(r *object.Report) { r.Conditions[0].Message = "2 of 300" })) {
+	if urgent(before, report(func(r *vipobject.Report) { r.Conditions[0].Message = "2 of 300" })) {
 		t.Error("a number does not wait")
 	}
-	if !urgent(object.Report{}, before) {
+	if !urgent(vipobject.Report{}, before) {
 		t.Error("the first report waits")
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // asker is whose questions to hosts those of the operator are.
@@ -54,7 +54,7 @@ type Reconciler struct {
 	trouble vips.Trouble
 	// told is what was reported last; it counts where the cluster has nowhere to
 	// keep it, as one of an older release.
-	told    object.Report
+	told    vipobject.Report
 	nowhere bool
 	// wrote is when a report was written last.
 	wrote time.Time
@@ -64,7 +64,7 @@ type Reconciler struct {
 // decision looks at.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.ClusterName}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: vipobject.ClusterName}}}
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("infrastructure").
 		Watches(&configv1.Infrastructure{}, all).

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // TestHardCase22_ASecondPairIsAddedUsedDeletedAndCorrected goes the way of
@@ -288,7 +288,7 @@ func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 	must(t, s.admin.Status().Patch(t.Context(), s.infra(), client.RawPatch(types.MergePatchType,
 		[]byte(`{"status":{"etcdDiscoveryDomain":"x.example.test","platformStatus":{"baremetal":{"nodeDNSIP":"10.98.0.9"}}}}`))))
 	s.patch(s.infra(), types.MergePatchType, `{"metadata":{"labels":{"site":"one"}},"spec":{"cloudConfig":{"name":"x"}}}`)
-	operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName}}
+	operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: vipobject.OperatorName}}
 	must(t, s.admin.Status().Patch(t.Context(), operator, client.RawPatch(types.ApplyPatchType, []byte(
 		`{"apiVersion":"config.openshift.io/v1","kind":"ClusterOperator","metadata":{"name":"network"},"status":{"conditions":[{"type":"Upgradeable","status":"True","lastTransitionTime":"2026-11-20T12:00:00Z"}]}}`)),
 		client.FieldOwner("another"), client.ForceOwnership))
@@ -520,7 +520,7 @@ func TestTheOperatorHasNoMoreRightsThanItUses(t *testing.T) {
 	for what, err := range map[string]error{
 		"delete the Infrastructure object": s.own.Delete(ctx, s.infra()),
 		"delete a node":                    s.own.Delete(ctx, s.node("cp-1")),
-		"delete the ClusterOperator":       s.own.Delete(ctx, &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName}}),
+		"delete the ClusterOperator":       s.own.Delete(ctx, &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: vipobject.OperatorName}}),
 		"replace the Network object":       s.own.Update(ctx, &configv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}),
 	} {
 		if !apierrors.IsForbidden(err) {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // fieldManager is whose fields of the ClusterOperator ours are.
@@ -30,8 +30,8 @@ const maxMessage = 4 << 10
 
 // reported reads what the ClusterOperator says. In a cluster of an older
 // release, which has none, it is what was told last.
-func (r *Reconciler) reported(ctx context.Context) (object.Report, error) {
-	out, err := object.Reported(ctx, r.Live)
+func (r *Reconciler) reported(ctx context.Context) (vipobject.Report, error) {
+	out, err := vipobject.Reported(ctx, r.Live)
 	if !out.There {
 		out.Conditions, out.Extension = r.told.Conditions, r.told.Extension
 	}
@@ -41,7 +41,7 @@ func (r *Reconciler) reported(ctx context.Context) (object.Report, error) {
 // publish keeps the ClusterOperator, and tells of news by events. It writes
 // nothing where nothing is new, and returns how long a detail that is new has
 // to wait.
-func (r *Reconciler) publish(ctx context.Context, before object.Report, s vips.Standing) (time.Duration, error) {
+func (r *Reconciler) publish(ctx context.Context, before vipobject.Report, s vips.Standing) (time.Duration, error) {
 	r.note(s)
 	now := vips.Conditions(s, r.trouble, before.Conditions, r.Now().UTC().Truncate(1e9))
 	for i := range now {
@@ -56,7 +56,7 @@ func (r *Reconciler) publish(ctx context.Context, before object.Report, s vips.S
 	if (before.There || r.nowhere) && vips.Same(before.Conditions, now) && bytes.Equal(before.Extension.Text(), extension.Text()) {
 		return 0, nil
 	}
-	report := object.Report{There: true, Conditions: now, Extension: extension}
+	report := vipobject.Report{There: true, Conditions: now, Extension: extension}
 	if wait := r.wait(before, report); wait > 0 {
 		return wait, nil
 	}
@@ -68,8 +68,8 @@ func (r *Reconciler) publish(ctx context.Context, before object.Report, s vips.S
 	return 0, nil
 }
 
-func extensionOf(s vips.Standing, before object.Extension) object.Extension {
-	out := object.Extension{Rollout: s.Rollout, API: s.Plan.API, Ingress: s.Plan.Ingress, Applied: before.Applied}
+func extensionOf(s vips.Standing, before vipobject.Extension) vipobject.Extension {
+	out := vipobject.Extension{Rollout: s.Rollout, API: s.Plan.API, Ingress: s.Plan.Ingress, Applied: before.Applied}
 	if s.Rollout.Applied {
 		out.Applied = s.Plan.All()
 	}
@@ -78,12 +78,12 @@ func extensionOf(s vips.Standing, before object.Extension) object.Extension {
 
 // apply writes the ClusterOperator by server-side apply: conditions of others
 // stay theirs.
-func (r *Reconciler) apply(ctx context.Context, there bool, conditions []vips.Condition, extension object.Extension) error {
+func (r *Reconciler) apply(ctx context.Context, there bool, conditions []vips.Condition, extension vipobject.Extension) error {
 	op := &configv1.ClusterOperator{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
-		ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName},
+		ObjectMeta: metav1.ObjectMeta{Name: vipobject.OperatorName},
 		Status: configv1.ClusterOperatorStatus{
-			RelatedObjects: []configv1.ObjectReference{{Group: configv1.GroupName, Resource: "infrastructures", Name: object.ClusterName}},
+			RelatedObjects: []configv1.ObjectReference{{Group: configv1.GroupName, Resource: "infrastructures", Name: vipobject.ClusterName}},
 			Extension:      runtime.RawExtension{Raw: extension.Text()},
 		},
 	}
@@ -107,10 +107,10 @@ func (r *Reconciler) apply(ctx context.Context, there bool, conditions []vips.Co
 	if err != nil {
 		return err
 	}
-	target := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName}}
+	target := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: vipobject.OperatorName}}
 	err = r.Client.Status().Patch(ctx, target, client.RawPatch(types.ApplyPatchType, patch), fieldManager, client.ForceOwnership)
 	if err != nil {
-		return fmt.Errorf("write the ClusterOperator %s: %w", object.OperatorName, err)
+		return fmt.Errorf("write the ClusterOperator %s: %w", vipobject.OperatorName, err)
 	}
 	return nil
 }
@@ -123,12 +123,12 @@ func (r *Reconciler) create(ctx context.Context, there bool) error {
 	if there {
 		return nil
 	}
-	err := r.Client.Create(ctx, &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName}})
+	err := r.Client.Create(ctx, &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: vipobject.OperatorName}})
 	switch {
 	case meta.IsNoMatchError(err):
 		return errNoKind
 	case err != nil && !apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("make the ClusterOperator %s: %w", object.OperatorName, err)
+		return fmt.Errorf("make the ClusterOperator %s: %w", vipobject.OperatorName, err)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (r *Reconciler) create(ctx context.Context, there bool) error {
 func (r *Reconciler) tell(before, now []vips.Condition) {
 	infra := &configv1.Infrastructure{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "Infrastructure"},
-		ObjectMeta: metav1.ObjectMeta{Name: object.ClusterName},
+		ObjectMeta: metav1.ObjectMeta{Name: vipobject.ClusterName},
 	}
 	for _, c := range vips.News(before, now) {
 		kind := corev1.EventTypeNormal

@@ -26,7 +26,7 @@ import (
 	"github.com/holdfast/holdfast/internal/apitest"
 	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/sitetest"
@@ -132,7 +132,7 @@ func (s *site) reset() {
 	ctx := s.t.Context()
 	for _, o := range []client.Object{
 		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}},
-		&configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: object.OperatorName}},
+		&configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: vipobject.OperatorName}},
 	} {
 		must(s.t, client.IgnoreNotFound(s.admin.Delete(ctx, o)))
 	}
@@ -441,7 +441,7 @@ func (s *site) has(api, ingress string) {
 // condition fails unless one begins with some words, "STATUS REASON MESSAGE".
 func (s *site) condition(kind, want string) {
 	s.t.Helper()
-	report, err := object.Reported(s.t.Context(), s.admin)
+	report, err := vipobject.Reported(s.t.Context(), s.admin)
 	must(s.t, err)
 	got := ""
 	for _, c := range report.Conditions {

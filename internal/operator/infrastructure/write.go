@@ -9,18 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/operator/infrastructure/object"
+	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // ask puts questions to hosts and takes back those that are answered.
 func (r *Reconciler) ask(ctx context.Context, p vips.Probing) error {
 	for _, node := range p.Ask {
-		if err := object.Question(ctx, r.Client, node, asker, &p.Request); err != nil {
+		if err := vipobject.Question(ctx, r.Client, node, asker, &p.Request); err != nil {
 			return err
 		}
 	}
 	for _, node := range p.Clear {
-		if err := client.IgnoreNotFound(object.Question(ctx, r.Client, node, asker, nil)); err != nil {
+		if err := client.IgnoreNotFound(vipobject.Question(ctx, r.Client, node, asker, nil)); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (r *Reconciler) ask(ctx context.Context, p vips.Probing) error {
 // what the first returned.
 func (r *Reconciler) write(ctx context.Context, g *gathered, d vips.Decision) error {
 	if d.Spec != nil {
-		if err := object.WriteSpec(ctx, r.Client, g.infra, *d.Spec); err != nil {
+		if err := vipobject.WriteSpec(ctx, r.Client, g.infra, *d.Spec); err != nil {
 			return err
 		}
 		r.event(g.infra, corev1.EventTypeNormal, "SpecFilled",
@@ -44,7 +44,7 @@ func (r *Reconciler) write(ctx context.Context, g *gathered, d vips.Decision) er
 	if d.Status == nil {
 		return nil
 	}
-	if err := object.WriteStatus(ctx, r.Client, g.infra, *d.Status); err != nil {
+	if err := vipobject.WriteStatus(ctx, r.Client, g.infra, *d.Status); err != nil {
 		return err
 	}
 	if len(d.Added)+len(d.Removed) > 0 {

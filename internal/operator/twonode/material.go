@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -139,17 +139,17 @@ func (r *Reconciler) renderPods(m *material) error {
 	if err != nil {
 		return err
 	}
-	spec := etcdpod.Spec{Image: payload.Image("etcd"), CABundle: bundle}
+	spec := etcdmanifest.Spec{Image: payload.Image("etcd"), CABundle: bundle}
 	for i, h := range m.hosts {
 		address, err := netip.ParseAddr(h.Address)
 		if err != nil {
 			return fmt.Errorf("address of node %s: %w", h.Name, err)
 		}
-		spec.Nodes[i] = etcdpod.Node{Name: h.Name, Address: address}
+		spec.Nodes[i] = etcdmanifest.Node{Name: h.Name, Address: address}
 	}
 	for _, h := range m.hosts {
 		spec.Name, spec.Digest = h.Name, h.Authorities
-		pod, err := etcdpod.Pod(spec)
+		pod, err := etcdmanifest.Pod(spec)
 		if err != nil {
 			return err
 		}

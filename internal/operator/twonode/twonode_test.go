@@ -24,7 +24,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/etcd"
-	"github.com/holdfast/holdfast/internal/render/etcdpod"
+	"github.com/holdfast/holdfast/internal/etcdpod"
+	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -250,9 +251,9 @@ func TestAMoveOfTheOperatorBetweenHostsWithOtherAuthoritiesChangesNoManifest(t *
 
 func TestTheHostsWordCountsBeforeWhatTheyWereTold(t *testing.T) {
 	told := map[string]string{"cp-1.yaml": "nonsense"}
-	pod, err := etcdpod.Pod(etcdpod.Spec{
+	pod, err := etcdmanifest.Pod(etcdmanifest.Spec{
 		Name: "cp-2", Image: "x", CABundle: []byte("x"),
-		Nodes: [2]etcdpod.Node{{Name: "cp-1", Address: netip.MustParseAddr("10.0.0.1")}, {Name: "cp-2", Address: netip.MustParseAddr("10.0.0.2")}},
+		Nodes: [2]etcdmanifest.Node{{Name: "cp-1", Address: netip.MustParseAddr("10.0.0.1")}, {Name: "cp-2", Address: netip.MustParseAddr("10.0.0.2")}},
 	})
 	if err != nil {
 		t.Fatal(err)

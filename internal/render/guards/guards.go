@@ -18,7 +18,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -37,15 +37,15 @@ type ControlPlane struct {
 	// Name is its node's.
 	Name string
 	// BMC is where its power is switched, the zero value where that is unknown.
-	BMC config.BMCAddress
+	BMC bmc.Address
 }
 
 // NewControlPlane reads the Redfish URL of a node's BMC. One that cannot be
 // read leaves it unknown, which makes guards stricter.
-func NewControlPlane(node, bmc string) ControlPlane {
-	address, err := config.ParseBMCAddress(bmc)
+func NewControlPlane(node, url string) ControlPlane {
+	address, err := bmc.Parse(url)
 	if err != nil {
-		address = config.BMCAddress{}
+		address = bmc.Address{}
 	}
 	return ControlPlane{Name: node, BMC: address}
 }

@@ -142,7 +142,7 @@ func cluster(s *site.Site) clusterConfiguration {
 		APIServer:         apiServer(s),
 		ControllerManager: controlPlane{ExtraArgs: slices.Concat(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), []arg{monitorGrace(), podsKept}, servers())},
 		Scheduler:         controlPlane{ExtraArgs: servers()},
-		Etcd:              etcd{Local: localEtcd{DataDir: "/var/lib/etcd", ImageTag: payload.ImageTag("etcd")}},
+		Etcd:              etcd{Local: localEtcd{DataDir: state.EtcdDataDir, ImageTag: payload.ImageTag("etcd")}},
 		// Cluster DNS is Holdfast's own, one on every host: render/clusterdns.
 		// Said here and not by a skipped phase, it holds for kubeadm's upgrades too.
 		DNS: dns{Disabled: true},

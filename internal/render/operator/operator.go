@@ -28,7 +28,7 @@ const (
 	EtcdFolder = "/etc/kubernetes/pki/holdfast"
 	// FormerEtcdFolder is what the pods of earlier releases have instead: the key
 	// of etcd's authority is in it.
-	FormerEtcdFolder = "/etc/kubernetes/pki/etcd"
+	FormerEtcdFolder = state.EtcdPKIDir
 	// EtcdAuthorities is the file of etcd's authorities in EtcdFolder.
 	EtcdAuthorities = "ca.crt"
 	// EtcdPair is the file of the certificate and its key there.

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/bmc"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/host"
@@ -25,13 +25,7 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// Files of a host.
-const (
-	// AlsoPath is where a person says who else is let in, or that there are to be
-	// no rules.
-	AlsoPath     = "/etc/holdfast/firewall"
-	corosyncConf = "/etc/corosync/corosync.conf"
-)
+const corosyncConf = "/etc/corosync/corosync.conf"
 
 // The pauses of the piece.
 const (
@@ -168,7 +162,7 @@ func (p *Piece) mend(touched bool) (time.Time, error) {
 
 func describe(r ports.Rules, settled bool) string {
 	if !r.On {
-		return "no rules: " + AlsoPath + " says so"
+		return "no rules: " + state.FirewallAlsoPath + " says so"
 	}
 	n := map[string]int{}
 	for _, s := range r.Sets {
@@ -189,14 +183,14 @@ func (p *Piece) host() (ports.Host, error) {
 		errs = append(errs, err)
 	}
 	out.Rings = p.rings
-	text, err := os.ReadFile(p.path(AlsoPath))
+	text, err := os.ReadFile(p.path(state.FirewallAlsoPath))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
 	}
 	var problems []string
 	out.Also, out.Off, problems = ports.ReadAlso(string(text))
 	for _, x := range problems {
-		errs = append(errs, errors.New(AlsoPath+": "+x))
+		errs = append(errs, errors.New(state.FirewallAlsoPath+": "+x))
 	}
 	return out, errors.Join(errs...)
 }
@@ -254,7 +248,7 @@ func (p *Piece) bmcHosts() []string {
 		if err != nil {
 			continue
 		}
-		if at, err := config.ParseBMCAddress(dev.Address); err == nil && !slices.Contains(out, at.Host) {
+		if at, err := bmc.Parse(dev.Address); err == nil && !slices.Contains(out, at.Host) {
 			out = append(out, at.Host)
 		}
 	}

@@ -203,7 +203,7 @@ func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
 		b.running()
 		b.write(corosyncConf, "totem {\n cluster_name: x\n}\nnodelist {\n node {\n  ring0_addr: 10.98.0.11\n  ring1_addr: 10.97.0.11\n  name: cp-1\n }\n node {\n  ring0_addr: 10.98.0.12\n  ring1_addr: 10.97.0.12\n  name: cp-2\n }\n}\n")
 		b.write(state.FencingDir+"/cp-2.json", `{"target":"cp-2","address":"https://10.99.0.99/redfish/v1/Systems/1","username":"u","password":"p"}`)
-		b.write(AlsoPath, "10.20.0.7\nnonsense\n")
+		b.write(state.FirewallAlsoPath, "10.20.0.7\nnonsense\n")
 		_, err := b.Reconcile(t.Context(), view())
 		if err == nil || !strings.Contains(err.Error(), `/etc/holdfast/firewall: line 2: "nonsense" is neither`) {
 			t.Error(err)
@@ -227,7 +227,7 @@ func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
 		if got := b.table.set("control-planes4"); !slices.Contains(got, netip.MustParseAddr("10.97.0.12")) {
 			t.Errorf("a half file took the peer away: %v", got)
 		}
-		b.write(AlsoPath, "off\n")
+		b.write(state.FirewallAlsoPath, "off\n")
 		time.Sleep(2 * readEvery)
 		synctest.Wait()
 		if b.table.is.On {

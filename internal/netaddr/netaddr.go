@@ -1,8 +1,7 @@
-// Package vips decides about virtual IPs: whether a pair of lists keeps every
-// rule, at installation and on a running cluster; what a wish to change them
-// comes to; and how far a change has got. It is the one place where those
-// rules are: the installer, the operator and `holdfast vip` all ask it.
-package vips
+// Package netaddr knows what addresses, networks and names of hosts must be
+// like, whoever asks: the install configuration, a change of virtual IPs, the
+// address of a BMC.
+package netaddr
 
 import (
 	"fmt"
@@ -36,8 +35,8 @@ func FamilyOf(a netip.Addr) Family {
 	return IPv6
 }
 
-// families lists those of networks in their order.
-func families(list []netip.Prefix) []Family {
+// Families lists those of networks in their order.
+func Families(list []netip.Prefix) []Family {
 	var out []Family
 	for _, p := range list {
 		if f := FamilyOf(p.Addr()); !slices.Contains(out, f) {
@@ -47,9 +46,9 @@ func families(list []netip.Prefix) []Family {
 	return out
 }
 
-// Address parses an address that a host can have; detail says what is wrong
+// Parse reads an address that a host can have; detail says what is wrong
 // with it and is empty for nothing.
-func Address(text string) (addr netip.Addr, detail string) {
+func Parse(text string) (addr netip.Addr, detail string) {
 	addr, err := netip.ParseAddr(text)
 	switch {
 	case err != nil:
@@ -87,29 +86,28 @@ func reserved(a netip.Addr) string {
 	return ""
 }
 
-// HostAddress parses an address that a host of the cluster will hold and looks
-// for its place among the networks; detail is empty if nothing is wrong.
-func HostAddress(text string, nets Networks) (addr netip.Addr, detail string) {
-	addr, detail = Address(text)
+// Host parses an address that a host of the cluster will hold and looks for its
+// place among the networks; detail is empty if nothing is wrong.
+func (n Networks) Host(text string) (addr netip.Addr, detail string) {
+	addr, detail = Parse(text)
 	if detail != "" {
 		return addr, detail
 	}
-	for _, ask := range []func() string{
-		func() string { return Unreachable(addr) },
-		func() string { return within(addr, nets.Cluster, "pod network") },
-		func() string { return within(addr, nets.Service, "service network") },
-		func() string { return outside(addr, nets) },
-		func() string { return edge(addr, nets.Machine) },
-	} {
-		if detail = ask(); detail != "" {
+	for _, ask := range []func(netip.Addr) string{Unreachable, n.InPods, n.InServices, n.OutsideMachines, n.AtEdge} {
+		if detail = ask(addr); detail != "" {
 			return addr, detail
 		}
 	}
 	return addr, ""
 }
 
-// within refuses an address inside of networks that are the cluster's own.
-func within(a netip.Addr, list []netip.Prefix, what string) string {
+// InPods refuses an address inside of the pod network.
+func (n Networks) InPods(a netip.Addr) string { return inside(a, n.Cluster, "pod network") }
+
+// InServices refuses an address inside of the service network.
+func (n Networks) InServices(a netip.Addr) string { return inside(a, n.Service, "service network") }
+
+func inside(a netip.Addr, list []netip.Prefix, what string) string {
 	for _, p := range list {
 		if p.Contains(a) {
 			return fmt.Sprintf("lies in the %s %s", what, p)
@@ -118,27 +116,28 @@ func within(a netip.Addr, list []netip.Prefix, what string) string {
 	return ""
 }
 
-// outside refuses an address in no machine network.
-func outside(a netip.Addr, nets Networks) string {
-	if !nets.Complete || inAny(a, nets.Machine) {
+// OutsideMachines refuses an address in no machine network.
+func (n Networks) OutsideMachines(a netip.Addr) string {
+	if !n.Complete || InAny(a, n.Machine) {
 		return ""
 	}
-	return fmt.Sprintf("lies in no machine network (%s)", joined(nets.Machine))
+	return fmt.Sprintf("lies in no machine network (%s)", Join(n.Machine))
 }
 
-func inAny(a netip.Addr, list []netip.Prefix) bool {
+// InAny reports whether an address lies in one of some networks.
+func InAny(a netip.Addr, list []netip.Prefix) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// edge refuses the first address of a machine network and, with IPv4, the
+// AtEdge refuses the first address of a machine network and, with IPv4, the
 // last. Networks of one or two addresses have no such edges (RFC 3021, RFC
 // 6164).
-func edge(a netip.Addr, machine []netip.Prefix) string {
-	i := slices.IndexFunc(machine, func(p netip.Prefix) bool { return p.Contains(a) })
+func (n Networks) AtEdge(a netip.Addr) string {
+	i := slices.IndexFunc(n.Machine, func(p netip.Prefix) bool { return p.Contains(a) })
 	if i < 0 {
 		return ""
 	}
-	p := machine[i]
+	p := n.Machine[i]
 	switch free := p.Addr().BitLen() - p.Bits(); {
 	case free <= 1:
 		return ""
@@ -152,9 +151,9 @@ func edge(a netip.Addr, machine []netip.Prefix) string {
 	return ""
 }
 
-// Network parses a CIDR that can be a network of a cluster; detail says what
+// ParseNetwork reads a CIDR that can be a network of a cluster; detail says what
 // is wrong with it and is empty for nothing.
-func Network(text string) (p netip.Prefix, detail string) {
+func ParseNetwork(text string) (p netip.Prefix, detail string) {
 	p, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil:
@@ -187,8 +186,8 @@ var specialNetworks = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "the multicast addresses"},
 }
 
-// joined lists values as text.
-func joined[T interface{ String() string }](list []T) string {
+// Join lists values as text.
+func Join[T interface{ String() string }](list []T) string {
 	var words []string
 	for _, v := range list {
 		words = append(words, v.String())

@@ -1,4 +1,4 @@
-package vips
+package viprule
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/netaddr"
 )
 
 // maxPerList is one address of each family.
@@ -15,7 +17,7 @@ const maxPerList = 2
 // Lists are the two lists of virtual IPs of a cluster and where they stand.
 type Lists struct {
 	API, Ingress List
-	Networks     Networks
+	Networks     netaddr.Networks
 	// UserManaged is true where a load balancer of the site holds the VIPs: it
 	// may have one address for both, in a network of its own.
 	UserManaged bool
@@ -51,10 +53,10 @@ func (l Lists) Findings() []Finding {
 // check looks at one list and returns what is sound in it.
 func (l Lists) check(list List) (sound []entry, out []Finding) {
 	if len(list.Texts) == 0 {
-		out = append(out, Finding{RuleRequired, field.Required(list.Path, "one address, or one of each family")})
+		out = append(out, Finding{Required, field.Required(list.Path, "one address, or one of each family")})
 	}
 	if len(list.Texts) > maxPerList {
-		out = append(out, Finding{RuleAtMostTwo, field.TooMany(list.Path, len(list.Texts), maxPerList)})
+		out = append(out, Finding{AtMostTwo, field.TooMany(list.Path, len(list.Texts), maxPerList)})
 	}
 	for i, text := range list.Texts {
 		path := list.Path.Index(i)
@@ -73,19 +75,19 @@ func (l Lists) check(list List) (sound []entry, out []Finding) {
 
 // place checks one address by itself and among the networks.
 func (l Lists) place(text string) (addr netip.Addr, rule Rule, detail string) {
-	addr, detail = Address(text)
+	addr, detail = netaddr.Parse(text)
 	if detail != "" {
-		return addr, RuleAddress, detail
+		return addr, Address, detail
 	}
 	for _, c := range []struct {
 		rule   Rule
 		detail string
 	}{
-		{RuleReachable, Unreachable(addr)},
-		{RulePodNetwork, within(addr, l.Networks.Cluster, "pod network")},
-		{RuleServiceNetwork, within(addr, l.Networks.Service, "service network")},
-		{RuleMachineNetwork, l.outside(addr)},
-		{RuleEdge, edge(addr, l.Networks.Machine)},
+		{Reachable, netaddr.Unreachable(addr)},
+		{PodNetwork, l.Networks.InPods(addr)},
+		{ServiceNetwork, l.Networks.InServices(addr)},
+		{MachineNetwork, l.outside(addr)},
+		{Edge, l.Networks.AtEdge(addr)},
 	} {
 		if c.detail != "" {
 			return addr, c.rule, c.detail
@@ -100,22 +102,22 @@ func (l Lists) outside(a netip.Addr) string {
 	if l.UserManaged || len(l.Networks.Machine) == 0 {
 		return ""
 	}
-	return outside(a, l.Networks)
+	return l.Networks.OutsideMachines(a)
 }
 
 func (l Lists) families(list []entry) []Finding {
 	var out []Finding
 	for i, second := range list {
-		if i > 0 && FamilyOf(second.addr) == FamilyOf(list[0].addr) {
-			out = append(out, Finding{RuleOneOfEach, field.Invalid(second.path, second.addr.String(), fmt.Sprintf(
-				"is %s as the first: two addresses must be one of each family", FamilyOf(second.addr)))})
+		if i > 0 && netaddr.FamilyOf(second.addr) == netaddr.FamilyOf(list[0].addr) {
+			out = append(out, Finding{OneOfEach, field.Invalid(second.path, second.addr.String(), fmt.Sprintf(
+				"is %s as the first: two addresses must be one of each family", netaddr.FamilyOf(second.addr)))})
 		}
 	}
-	primary := families(l.Networks.Machine)
-	if !l.Networks.Complete || len(primary) != 2 || len(list) == 0 || list[0].at != 0 || FamilyOf(list[0].addr) == primary[0] {
+	primary := netaddr.Families(l.Networks.Machine)
+	if !l.Networks.Complete || len(primary) != 2 || len(list) == 0 || list[0].at != 0 || netaddr.FamilyOf(list[0].addr) == primary[0] {
 		return out
 	}
-	return append(out, Finding{RulePrimaryFamily, field.Invalid(list[0].path, list[0].addr.String(), fmt.Sprintf(
+	return append(out, Finding{PrimaryFamily, field.Invalid(list[0].path, list[0].addr.String(), fmt.Sprintf(
 		"must be %s, the family of the first machine network", primary[0]))})
 }
 
@@ -124,7 +126,7 @@ func (l Lists) lengths() []Finding {
 	if api == 0 || ingress == 0 || api == ingress {
 		return nil
 	}
-	return []Finding{{RuleSameLength, field.Invalid(l.Ingress.Path, ingress, fmt.Sprintf(
+	return []Finding{{SameLength, field.Invalid(l.Ingress.Path, ingress, fmt.Sprintf(
 		"must have as many addresses as %s, which has %d", lastOf(l.API.Path), api))}}
 }
 
@@ -136,11 +138,11 @@ func lastOf(path *field.Path) string {
 
 // beginnings wants one primary family where no machine networks say which.
 func (l Lists) beginnings(api, ingress []entry) []Finding {
-	if len(families(l.Networks.Machine)) == 2 || len(api) == 0 || len(ingress) == 0 || api[0].at+ingress[0].at > 0 {
+	if len(netaddr.Families(l.Networks.Machine)) == 2 || len(api) == 0 || len(ingress) == 0 || api[0].at+ingress[0].at > 0 {
 		return nil
 	}
-	if f := FamilyOf(api[0].addr); FamilyOf(ingress[0].addr) != f {
-		return []Finding{{RuleSameFirstFamily, field.Invalid(ingress[0].path, ingress[0].addr.String(), fmt.Sprintf(
+	if f := netaddr.FamilyOf(api[0].addr); netaddr.FamilyOf(ingress[0].addr) != f {
+		return []Finding{{SameFirstFamily, field.Invalid(ingress[0].path, ingress[0].addr.String(), fmt.Sprintf(
 			"must be %s as the first of %s", f, lastOf(l.API.Path)))}}
 	}
 	return nil
@@ -157,7 +159,7 @@ func (l Lists) duplicates(api, ingress []entry) []Finding {
 			}
 			err := field.Duplicate(e.path, e.addr.String())
 			err.Detail = fmt.Sprintf("is the same as %s", first.path)
-			out = append(out, Finding{RuleDistinct, err})
+			out = append(out, Finding{Distinct, err})
 			break
 		}
 	}

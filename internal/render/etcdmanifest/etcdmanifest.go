@@ -1,13 +1,11 @@
-// Package etcdpod renders the pod manifest of etcd on one of two hosts, and
-// reads it back. It is a pod's manifest, because that is what a person and the
-// cluster's own tools know how to read; what runs it is podman, since it has to
-// run while there is no kubelet.
-package etcdpod
+// Package etcdmanifest renders the pod manifest of etcd on one of two hosts. It
+// is a pod's manifest, because that is what a person and the cluster's own
+// tools know how to read; what runs it is podman, since it has to run while
+// there is no kubelet. Package etcdpod reads it.
+package etcdmanifest
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -17,21 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/etcdpod"
 	"github.com/holdfast/holdfast/internal/render/document"
 	"github.com/holdfast/holdfast/internal/render/volume"
-)
-
-// Paths on the host. Certificates and data are where kubeadm put them.
-const (
-	// Path is where the manifest of a host lies.
-	Path     = "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/external-etcd-pod/pod.yaml"
-	DataDir  = "/var/lib/etcd"
-	CertsDir = "/etc/kubernetes/pki/etcd"
-	// LogFile is where etcd writes its log itself. A log to its standard output
-	// is read by a process of podman's, and etcd hangs as soon as that does not
-	// read on. The file lies on the disk of its data, without which etcd hangs
-	// anyway, and outlives a reboot.
-	LogFile = DataDir + "/log/etcd.log"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 // logRotation bounds the log: four files of 16 MiB.
@@ -40,9 +27,6 @@ const logRotation = `{"maxsize":16,"maxage":0,"maxbackups":3,"localtime":false,"
 // authorities is the annotation that holds a hash of the authorities' bundle:
 // etcd reads that file only when it starts.
 const authorities = "holdfast.internal/etcd-ca-sha256"
-
-// advertised is the flag by which peers are told where a member is.
-const advertised = "--initial-advertise-peer-urls="
 
 // Node is one of the two hosts.
 type Node struct {
@@ -59,14 +43,8 @@ type Spec struct {
 	// CABundle is the file of the authorities that sign etcd's certificates.
 	CABundle []byte
 	// Digest is that of the bundle which the node itself has, where it has said so
-	// (DigestOf). What etcd there is restarted for is a change of its own.
+	// (etcdpod.DigestOf). What etcd there is restarted for is a change of its own.
 	Digest string
-}
-
-// DigestOf tells one bundle of authorities from another.
-func DigestOf(bundle []byte) string {
-	hash := sha256.Sum256(bundle)
-	return hex.EncodeToString(hash[:])
 }
 
 // Pod renders the manifest of etcd for one node.
@@ -80,7 +58,7 @@ func Pod(s Spec) ([]byte, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "etcd", Namespace: metav1.NamespaceSystem,
 			Labels:      map[string]string{"component": "etcd", "tier": "control-plane"},
-			Annotations: map[string]string{authorities: cmp.Or(s.Digest, DigestOf(s.CABundle))},
+			Annotations: map[string]string{authorities: cmp.Or(s.Digest, etcdpod.DigestOf(s.CABundle))},
 		},
 		Spec: corev1.PodSpec{
 			HostNetwork:       true,
@@ -88,8 +66,8 @@ func Pod(s Spec) ([]byte, error) {
 			RestartPolicy:     corev1.RestartPolicyNever,
 			Containers:        []corev1.Container{s.container(self)},
 			Volumes: []corev1.Volume{
-				volume.HostPath("etcd-certs", CertsDir, corev1.HostPathDirectory),
-				volume.HostPath("etcd-data", DataDir, corev1.HostPathDirectoryOrCreate),
+				volume.HostPath("etcd-certs", state.EtcdPKIDir, corev1.HostPathDirectory),
+				volume.HostPath("etcd-data", state.EtcdDataDir, corev1.HostPathDirectoryOrCreate),
 			},
 		},
 	}
@@ -132,8 +110,8 @@ func (s Spec) container(self Node) corev1.Container {
 		Name: "etcd", Image: s.Image, ImagePullPolicy: corev1.PullNever,
 		Command: append([]string{"etcd"}, s.flags(self)...),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "etcd-certs", MountPath: CertsDir, ReadOnly: true},
-			{Name: "etcd-data", MountPath: DataDir},
+			{Name: "etcd-certs", MountPath: state.EtcdPKIDir, ReadOnly: true},
+			{Name: "etcd-data", MountPath: state.EtcdDataDir},
 		},
 	}
 }
@@ -144,25 +122,25 @@ func (s Spec) container(self Node) corev1.Container {
 func (s Spec) flags(self Node) []string {
 	return append([]string{
 		"--name=" + self.Name,
-		"--data-dir=" + DataDir,
+		"--data-dir=" + state.EtcdDataDir,
 		"--initial-cluster=" + s.members(),
 		"--initial-cluster-state=existing",
-		advertised + PeerURL(self.Address),
-		"--listen-peer-urls=" + PeerURL(self.Address),
-		"--advertise-client-urls=" + ClientURL(self.Address),
-		"--listen-client-urls=" + strings.Join(append(local("https", 2379, self.Address), ClientURL(self.Address)), ","),
-		"--listen-metrics-urls=" + strings.Join(local("http", 2381, self.Address), ","),
+		etcdpod.Advertised + etcdpod.PeerURL(self.Address),
+		"--listen-peer-urls=" + etcdpod.PeerURL(self.Address),
+		"--advertise-client-urls=" + etcdpod.ClientURL(self.Address),
+		"--listen-client-urls=" + strings.Join(etcdpod.ListenURLs(self.Address), ","),
+		"--listen-metrics-urls=" + strings.Join(etcdpod.MetricsURLs(self.Address), ","),
 		"--client-cert-auth=true",
-		"--trusted-ca-file=" + CertsDir + "/ca.crt",
-		"--cert-file=" + CertsDir + "/server.crt",
-		"--key-file=" + CertsDir + "/server.key",
+		"--trusted-ca-file=" + state.EtcdPKIDir + "/ca.crt",
+		"--cert-file=" + state.EtcdPKIDir + "/server.crt",
+		"--key-file=" + state.EtcdPKIDir + "/server.key",
 		"--peer-client-cert-auth=true",
-		"--peer-trusted-ca-file=" + CertsDir + "/ca.crt",
-		"--peer-cert-file=" + CertsDir + "/peer.crt",
-		"--peer-key-file=" + CertsDir + "/peer.key",
+		"--peer-trusted-ca-file=" + state.EtcdPKIDir + "/ca.crt",
+		"--peer-cert-file=" + state.EtcdPKIDir + "/peer.crt",
+		"--peer-key-file=" + state.EtcdPKIDir + "/peer.key",
 		"--snapshot-count=10000",
 		"--watch-progress-notify-interval=5s",
-	}, LogFlags(LogFile)...)
+	}, LogFlags(state.EtcdLogFile)...)
 }
 
 // LogFlags have etcd write its log to a file, and bound it.
@@ -174,34 +152,5 @@ func LogFlags(file string) []string {
 func (s Spec) members() string {
 	nodes := s.Nodes
 	slices.SortFunc(nodes[:], func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
-	return nodes[0].Name + "=" + PeerURL(nodes[0].Address) + "," + nodes[1].Name + "=" + PeerURL(nodes[1].Address)
-}
-
-// PeerURL is where a member's peer finds it.
-func PeerURL(a netip.Addr) string { return url("https", a, 2380) }
-
-// ClientURL is where clients on other hosts find it.
-func ClientURL(a netip.Addr) string { return url("https", a, 2379) }
-
-// LocalURL is where clients on the host itself find etcd. It is where kubeadm's
-// API server asks, which is ::1 on a host with an IPv6 address.
-func LocalURL(a netip.Addr) string { return url("https", loopback(a), 2379) }
-
-func loopback(a netip.Addr) netip.Addr {
-	if a.Unmap().Is6() {
-		return netip.IPv6Loopback()
-	}
-	return loopback4
-}
-
-var loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-
-// local are the addresses of the host alone: 127.0.0.1 on every host, so that a
-// person need not know the family.
-func local(scheme string, port uint16, a netip.Addr) []string {
-	return slices.Compact([]string{url(scheme, loopback4, port), url(scheme, loopback(a), port)})
-}
-
-func url(scheme string, a netip.Addr, port uint16) string {
-	return scheme + "://" + netip.AddrPortFrom(a.Unmap(), port).String()
+	return nodes[0].Name + "=" + etcdpod.PeerURL(nodes[0].Address) + "," + nodes[1].Name + "=" + etcdpod.PeerURL(nodes[1].Address)
 }

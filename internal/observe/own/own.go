@@ -1,6 +1,6 @@
-// Package observe reads what is, and hands it on as state values. What it
-// could not read is an error or an explicit unknown, never "no".
-package observe
+// Package own reads what a host knows about itself: its name and the addresses
+// that it chose.
+package own
 
 import (
 	"fmt"
@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
+	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// Host returns what a host knows about itself. It fails while the host has no
+// Facts returns what a host knows about itself. It fails while the host has no
 // name or not yet an address of each family of the machine networks.
-func Host(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
+func Facts(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return state.HostFacts{}, err
@@ -29,7 +30,7 @@ func Host(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
 	if err != nil {
 		return state.HostFacts{}, err
 	}
-	restrict, err := RestrictOOM()
+	restrict, err := observe.RestrictOOM()
 	if err != nil {
 		return state.HostFacts{}, err
 	}
@@ -45,17 +46,6 @@ func cgroupV1() bool {
 	var fs unix.Statfs_t
 	err := unix.Statfs("/sys/fs/cgroup", &fs)
 	return err == nil && fs.Type != unix.CGROUP2_SUPER_MAGIC
-}
-
-// RestrictOOM reports whether this process lacks CAP_SYS_RESOURCE, without
-// which no OOM score can be lowered.
-func RestrictOOM() (bool, error) {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return false, fmt.Errorf("read capabilities: %w", err)
-	}
-	return data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) == 0, nil
 }
 
 // ownAddresses chooses among the addresses that the host has now, as in the

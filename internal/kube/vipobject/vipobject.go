@@ -1,6 +1,6 @@
-// Package object reads and writes the objects of a cluster that its virtual
+// Package vipobject reads and writes the objects of a cluster that its virtual
 // IPs stand in, for the operator and for a person's command alike.
-package object
+package vipobject
 
 import (
 	"context"
