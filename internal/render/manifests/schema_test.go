@@ -131,7 +131,7 @@ func TestEveryKindThatRoutersWaitForIsDefined(t *testing.T) {
 	for _, kind := range router.GatewayKinds() {
 		served := false
 		for _, name := range kindFiles() {
-			data, err := definitions.ReadFile("crds/" + name)
+			data, err := definitions.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
