@@ -25,7 +25,7 @@ const HostsResource = "routehosts"
 // are; its definition is in package manifests.
 type RouteHosts struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
 
 	Data map[string]string `json:"data,omitempty"`
 }
@@ -33,7 +33,7 @@ type RouteHosts struct {
 // RouteHostsList are several.
 type RouteHostsList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata"`
 
 	Items []RouteHosts `json:"items"`
 }
@@ -48,14 +48,14 @@ func InstallHosts(scheme *runtime.Scheme) error {
 // DeepCopyObject makes it an object of the API.
 func (h *RouteHosts) DeepCopyObject() runtime.Object {
 	out := &RouteHosts{TypeMeta: h.TypeMeta, Data: maps.Clone(h.Data)}
-	h.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	h.DeepCopyInto(&out.ObjectMeta)
 	return out
 }
 
 // DeepCopyObject makes it a list of the API.
 func (l *RouteHostsList) DeepCopyObject() runtime.Object {
 	out := &RouteHostsList{TypeMeta: l.TypeMeta}
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	l.DeepCopyInto(&out.ListMeta)
 	for i := range l.Items {
 		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*RouteHosts))
 	}
