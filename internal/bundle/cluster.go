@@ -59,6 +59,7 @@ var kinds = []objects{
 	{"operator.openshift.io", "v1", "Etcd", false, false},
 	{"operator.openshift.io", "v1", "IngressController", false, false},
 	{"etcd.openshift.io", "v1", "PacemakerCluster", false, false},
+	{"holdfast.io", "v1", "RouteHosts", true, false},
 	{"machineconfiguration.openshift.io", "v1", "MachineConfigPool", false, false},
 }
 

@@ -66,7 +66,7 @@ func held(twoNode bool) map[client.Object]cache.ByObject {
 	out[&operatorv1.IngressController{}] = in(decide.Namespace)
 	for _, o := range []client.Object{
 		&appsv1.Deployment{}, &corev1.Service{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{},
-		&networkingv1.NetworkPolicy{},
+		&networkingv1.NetworkPolicy{}, &router.RouteHosts{},
 	} {
 		out[o] = in(decide.OperandNamespace)
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/holdfast/holdfast/internal/etcd"
 	"github.com/holdfast/holdfast/internal/operator/twonode"
 	render "github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/render/router"
 )
 
 // options are the flags of `holdfast-operator run`.
@@ -183,7 +184,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
-		configv1.Install, etcdv1.Install, operatorv1.Install,
+		configv1.Install, etcdv1.Install, operatorv1.Install, router.InstallHosts,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

@@ -47,7 +47,8 @@ func CertificateName(name string) string { return "router-certs-" + name }
 // ConfigName is the name of the ConfigMap with a router's configuration.
 func ConfigName(name string) string { return "router-config-" + name }
 
-// HostsName is the name of the ConfigMap that says whose hosts are.
+// HostsName is the name of the list that says whose hosts are, and was that of a
+// ConfigMap with it.
 func HostsName(name string) string { return "router-hosts-" + name }
 
 // ClassName is the name of the IngressClass and of the GatewayClass.

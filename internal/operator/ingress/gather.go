@@ -57,7 +57,8 @@ type gathered struct {
 	gatewayClass        *unstructured.Unstructured
 	monitor             *unstructured.Unstructured
 	marker              *networkingv1.Ingress
-	hostList            *corev1.ConfigMap
+	hostList            *render.RouteHosts
+	formerHosts         *corev1.ConfigMap
 	authority, served   *corev1.Secret
 	given, certs        *corev1.Secret
 	trust               *corev1.ConfigMap
@@ -68,8 +69,11 @@ func (g *gathered) snapshot(now time.Time) decide.Snapshot {
 		Controller: g.controller, All: g.all, Cluster: g.cluster, Hosts: g.hosts, Namespaces: g.namespaces,
 		ClientCA: g.clientCA, Routed: g.routed, Gateways: g.gateways, Observed: g.observed, Now: now,
 	}
-	if g.hostList != nil {
+	switch {
+	case g.hostList != nil:
 		out.HostsBefore = g.hostList.Data
+	case g.formerHosts != nil:
+		out.HostsBefore = g.formerHosts.Data
 	}
 	return out
 }
@@ -165,8 +169,8 @@ func (r *Reconciler) gatherObjects(ctx context.Context, g *gathered) error {
 		get(ctx, r.Client, router, &g.deployment), get(ctx, r.Client, router, &g.published), get(ctx, r.Client, router, &g.budget),
 		get(ctx, r.Client, router, &g.policy), get(ctx, r.Client, router, &g.marker),
 		get(ctx, r.Client, decide.InternalName(g.name), &g.internal), get(ctx, r.Client, decide.ConfigName(g.name), &g.configMap),
-		get(ctx, r.Client, decide.CertificateName(g.name), &g.served), get(ctx, r.Client, decide.HostsName(g.name), &g.hostList),
-		r.gatherClasses(ctx, g), r.gatherMonitor(ctx, g),
+		get(ctx, r.Client, decide.CertificateName(g.name), &g.served),
+		r.gatherHosts(ctx, g), r.gatherClasses(ctx, g), r.gatherMonitor(ctx, g),
 	)
 	for _, o := range g.objects() {
 		if !decide.Owned(g.name, o.GetLabels()) && !g.kept(o) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
 func writeFile(t *testing.T, path, text string) {
@@ -97,6 +98,7 @@ func TestHardCase17_ADeletionEndsDuringARollOutWithAPodThatIsStuck(t *testing.T)
 	}
 	for name, o := range map[string]client.Object{
 		"router-x": &corev1.Service{}, "router-internal-x": &corev1.Service{}, "router-config-x": &corev1.ConfigMap{}, "router-certs-x": &corev1.Secret{},
+		"router-hosts-x": &render.RouteHosts{},
 	} {
 		if c.there(decide.OperandNamespace, name, o) {
 			t.Errorf("%s is left", name)

@@ -50,7 +50,9 @@ type Reconciler struct {
 	gateways bool
 	// noGateways says why not, empty where it does.
 	noGateways string
-	monitors   monitors
+	// lists is true where the cluster knows the kind of lists of hosts.
+	lists    bool
+	monitors monitors
 	// warned are the warnings that were given, each once; taken are the conflicts
 	// of hosts that were told, by IngressController.
 	warned map[string]bool
@@ -181,6 +183,9 @@ func (r *Reconciler) warn(ctx context.Context, g *gathered) {
 	}
 	if r.noGateways != "" {
 		r.warnOnce(ctx, g, "Gateways", r.noGateways)
+	}
+	if !r.lists {
+		r.warnOnce(ctx, g, "Hosts", noLists)
 	}
 }
 

@@ -47,6 +47,10 @@ const (
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	lacks := lackingForGateways(mgr)
 	r.gateways = len(lacks) == 0
+	var err error
+	if r.lists, err = knowsLists(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	theirs := handler.EnqueueRequestsFromMapFunc(owner)
 	b := ctrl.NewControllerManagedBy(mgr).Named("ingress").
@@ -65,6 +69,9 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Watches(&networkingv1.Ingress{}, theirs, in(decide.OperandNamespace)).
 		Watches(&networkingv1.Ingress{}, all, asked).
 		Watches(&networkingv1.IngressClass{}, theirs)
+	if r.lists {
+		b = b.Watches(&render.RouteHosts{}, theirs)
+	}
 	if r.gateways {
 		class := &unstructured.Unstructured{}
 		class.SetGroupVersionKind(render.GatewayClassKind)

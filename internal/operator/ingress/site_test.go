@@ -65,7 +65,7 @@ func newCluster(t *testing.T) *cluster {
 	install.Do(func() { api.Install(t, apitest.Unguarded(files)) })
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, configv1.Install, operatorv1.Install,
+		appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, configv1.Install, operatorv1.Install, render.InstallHosts,
 	} {
 		c.must(add(scheme))
 	}
@@ -96,7 +96,7 @@ func (c *cluster) start() {
 	direct, err := client.New(cfg, client.Options{Scheme: c.admin.Scheme()})
 	c.must(err)
 	c.r = &Reconciler{
-		Client: direct, Plane: render.Traefik{}, Now: func() time.Time { return c.now }, Random: rand.Reader, gateways: true,
+		Client: direct, Plane: render.Traefik{}, Now: func() time.Time { return c.now }, Random: rand.Reader, gateways: true, lists: true,
 		Copied: func() bool { return true },
 	}
 }
@@ -152,7 +152,7 @@ func (c *cluster) reset() {
 	in := client.InNamespace(decide.OperandNamespace)
 	for _, o := range []client.Object{
 		&appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}, &networkingv1.Ingress{},
-		&corev1.Secret{}, &corev1.ConfigMap{},
+		&corev1.Secret{}, &corev1.ConfigMap{}, &render.RouteHosts{},
 	} {
 		c.must(c.admin.DeleteAllOf(ctx, o, in))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	operatorv1 "github.com/openshift/api/operator/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,6 +33,7 @@ func (g *gathered) objects() []client.Object {
 	out = add(out, g.monitor)
 	out = add(out, g.configMap)
 	out = add(out, g.hostList)
+	out = add(out, g.formerHosts)
 	out = add(out, g.served)
 	return add(out, g.deployment)
 }
@@ -70,7 +70,7 @@ func (r *Reconciler) write(ctx context.Context, g *gathered, want render.Objects
 		ensure(ctx, r, g, g.class, r.defaultClass(g, want.Class), plain[networkingv1.IngressClass]()),
 		ensure(ctx, r, g, g.gatewayClass, want.GatewayClass, unstructuredOverlay),
 		r.keepMonitor(ctx, g, want.Monitor),
-		ensure(ctx, r, g, g.hostList, want.Hosts, plain[corev1.ConfigMap]("data")),
+		r.keepHosts(ctx, g, want.Hosts),
 		ensure(ctx, r, g, g.marker, want.Marker, plain[networkingv1.Ingress]("spec.tls", "spec.defaultBackend", "spec.rules.host")),
 		ensure(ctx, r, g, g.published, want.Published, decide.Service),
 		ensure(ctx, r, g, g.deployment, want.Deployment, plain[appsv1.Deployment](render.GoneFromDeployment...)),
@@ -193,7 +193,7 @@ func kindOf(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}
-	return strings.TrimPrefix(reflect.TypeOf(o).String(), "*v1.")
+	return reflect.TypeOf(o).Elem().Name()
 }
 
 func isNil(o client.Object) bool { return o == nil || reflect.ValueOf(o).IsNil() }

@@ -131,7 +131,7 @@ func TestEveryKindThatRoutersWaitForIsDefined(t *testing.T) {
 	for _, kind := range router.GatewayKinds() {
 		served := false
 		for _, name := range kindFiles() {
-			data, err := definitions.ReadFile("crds/" + name)
+			data, err := definitions.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,5 +147,25 @@ func TestEveryKindThatRoutersWaitForIsDefined(t *testing.T) {
 		if !served {
 			t.Errorf("%s is defined nowhere", kind)
 		}
+	}
+}
+
+// TestTheListOfHostsIsOfTheKindThatIsDefined: name for name, and nothing of it is
+// dropped.
+func TestTheListOfHostsIsOfTheKindThatIsDefined(t *testing.T) {
+	apiVersion, kind := router.HostsKind.ToAPIVersionAndKind()
+	defined := kindSchemas(t)[apiVersion+"/"+kind]
+	if defined == nil || defined.name != router.HostsResource+"."+router.HostsKind.Group {
+		t.Fatalf("%+v", defined)
+	}
+	list := router.RouteHosts{Data: map[string]string{"_class": "openshift-x", "_.example.com": "bank *\nshop /x"}}
+	list.Name = "router-hosts-x"
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree["apiVersion"], tree["kind"] = apiVersion, kind
+	if errs := defined.check(t, tree, nil); len(errs) > 0 {
+		t.Errorf("%v", errs)
 	}
 }

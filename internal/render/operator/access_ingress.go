@@ -29,6 +29,9 @@ func ingressAccess() []Object {
 		rule("policy", keep, "poddisruptionbudgets"),
 		rule("monitoring.coreos.com", []string{"create", "delete", "get", "patch"}, "servicemonitors"),
 	)...)
+	// A role of its own: what agents of an earlier release made lacks it, and they
+	// change none.
+	out = append(out, inNamespace("route-hosts", ingress.OperandNamespace, Name+"-route-hosts", rule(router.HostsKind.Group, keep, router.HostsResource))...)
 	out = append(out, inNamespace("client-authorities", "openshift-config", name, rule("", read, "configmaps"))...)
 	trust := rule("", []string{"patch"}, "configmaps")
 	trust.ResourceNames = []string{"default-ingress-cert"}

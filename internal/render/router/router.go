@@ -53,7 +53,7 @@ type Objects struct {
 	// read the cluster.
 	Marker *networkingv1.Ingress
 	// Hosts say which namespace has which host: a policy reads them.
-	Hosts *corev1.ConfigMap
+	Hosts *RouteHosts
 }
 
 // GatewayClassKind is the kind of GatewayClass.

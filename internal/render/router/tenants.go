@@ -24,15 +24,6 @@ const (
 	HostsPolicyName = "holdfast-route-hosts"
 )
 
-// hosts is the list of whose hosts are.
-func hosts(r *ingress.Router) *corev1.ConfigMap {
-	out := &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta(r, ingress.HostsName(r.Name)), Data: r.Hosts.Data,
-	}
-	out.Labels[ingress.LabelHosts] = ingress.HostsListed
-	return out
-}
-
 // Policies are both policies with their bindings.
 func Policies() []any {
 	shape, owners := shapePolicy(), hostsPolicy()
@@ -110,7 +101,8 @@ func shapePolicy() *admissionv1.ValidatingAdmissionPolicy {
 // class an Ingress has, and each for a route.
 func hostsPolicy() *admissionv1.ValidatingAdmissionPolicy {
 	out := newPolicy(HostsPolicyName)
-	out.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
+	apiVersion, kind := HostsKind.ToAPIVersionAndKind()
+	out.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: apiVersion, Kind: kind}
 	out.Spec.Variables = []admissionv1.Variable{
 		{Name: "data", Expression: "params.?data.orValue({})"},
 		{Name: "ours", Expression: isIngress + " ? (" + classOf + ") == variables.data['" + ingress.HostsClass + "'] : " +
