@@ -82,6 +82,19 @@ func namespaceOf(t *testing.T, name, tenant string) {
 	if _, err := admin.RbacV1().RoleBindings(name).Create(t.Context(), bound, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// The authorizer hears of it a moment later.
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	pods := client(t, tenant).CoreV1().Pods(name)
+	for {
+		_, err := pods.List(ctx, metav1.ListOptions{})
+		if err == nil {
+			return
+		}
+		if host.Sleep(ctx, 20*time.Millisecond) != nil {
+			t.Fatalf("%s may not do what was granted: %v", tenant, err)
+		}
+	}
 }
 
 func harmless() *corev1.Pod {
