@@ -83,18 +83,11 @@ func namespaceOf(t *testing.T, name, tenant string) {
 		t.Fatal(err)
 	}
 	// The authorizer hears of it a moment later.
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-	defer stop()
 	pods := client(t, tenant).CoreV1().Pods(name)
-	for {
-		_, err := pods.List(ctx, metav1.ListOptions{})
-		if err == nil {
-			return
-		}
-		if host.Sleep(ctx, 20*time.Millisecond) != nil {
-			t.Fatalf("%s may not do what was granted: %v", tenant, err)
-		}
-	}
+	until(t, tenant+" may do what was granted", func() bool {
+		_, err := pods.List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
 }
 
 func harmless() *corev1.Pod {
