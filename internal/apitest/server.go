@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/porttest"
 )
 
 // startLimit bounds the start of one program, on a machine with other work.
@@ -55,7 +56,7 @@ func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
 // start starts everything and waits until the API is ready. What runs ends
 // with the context.
 func (s *server) start(ctx context.Context) error {
-	ports, err := freePorts(ctx, 3)
+	ports, err := freePorts(3)
 	if err != nil {
 		return err
 	}
@@ -189,17 +190,15 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// freePorts returns addresses on which nobody listens at the moment.
-func freePorts(ctx context.Context, n int) ([]string, error) {
+// freePorts returns addresses that are this process's until it ends.
+func freePorts(n int) ([]string, error) {
 	var out []string
-	var config net.ListenConfig
 	for range n {
-		l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+		port, err := porttest.Take()
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // all are held until all are chosen
-		out = append(out, l.Addr().String())
+		out = append(out, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	return out, nil
 }

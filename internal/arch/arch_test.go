@@ -100,6 +100,7 @@ var layers = map[string]layer{
 	"internal/golden":       lab,
 	"internal/sitetest":     lab,
 	"internal/netnstest":    lab,
+	"internal/porttest":     lab,
 	"cmd":                   binary,
 	"test":                  lab,
 	"hack/mutate":           lab,

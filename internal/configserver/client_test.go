@@ -3,7 +3,6 @@ package configserver
 import (
 	"encoding/pem"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/sitetest"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -32,7 +32,7 @@ func TestAClientReadsWhatHostsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newClient(s)
-	c.Addresses = append([]string{unused(t)}, c.Addresses...)
+	c.Addresses = append([]string{porttest.Address(t)}, c.Addresses...)
 	for range 2 {
 		got, err := c.Progress(t.Context())
 		if err != nil {
@@ -56,22 +56,11 @@ func TestAClientTellsWhetherATokenOpens(t *testing.T) {
 	if _, err := c.Opens(t.Context(), state.RoleWorker, master); err == nil || strings.Contains(err.Error(), master) {
 		t.Errorf("another answer: %v", err)
 	}
-	c.Addresses = []string{unused(t)}
+	c.Addresses = []string{porttest.Address(t)}
 	c.http = nil
 	if _, err := c.Opens(t.Context(), state.RoleWorker, master); err == nil || strings.Contains(err.Error(), master) {
 		t.Errorf("nobody answers: %v", err)
 	}
-}
-
-// unused returns an address that refuses connections.
-func unused(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 func TestAClientTellsAnotherSitesServerApart(t *testing.T) {
@@ -92,7 +81,7 @@ func TestAClientTellsAnotherSitesServerApart(t *testing.T) {
 
 func TestAClientNamesEveryAddressThatDoesNotAnswer(t *testing.T) {
 	c := newClient(newSite(t, nil))
-	c.Addresses = []string{unused(t), unused(t)}
+	c.Addresses = []string{porttest.Address(t), porttest.Address(t)}
 	_, err := c.Progress(t.Context())
 	if err == nil || !strings.Contains(err.Error(), c.Addresses[0]) || !strings.Contains(err.Error(), c.Addresses[1]) {
 		t.Errorf("got %v", err)

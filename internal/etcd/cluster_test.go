@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -61,7 +62,7 @@ type node struct {
 // newNode prepares an etcd that has kubeadm's kinds of certificates.
 func newNode(t testing.TB, name string, a *authority) *node {
 	t.Helper()
-	n := &node{name: name, dir: filepath.Join(t.TempDir(), "data"), authority: a, client: free(t), peer: free(t), metrics: free(t)}
+	n := &node{name: name, dir: filepath.Join(t.TempDir(), "data"), authority: a, client: porttest.Address(t), peer: porttest.Address(t), metrics: porttest.Address(t)}
 	n.certify(t)
 	var err error
 	n.etcd, err = Open(Config{ClientURL: "https://" + n.client, PeerURL: n.peerURL(), MetricsURL: "http://" + n.metrics, Identity: n.shows})
@@ -78,14 +79,6 @@ func (n *node) certify(t testing.TB) {
 }
 
 func (n *node) peerURL() string { return "https://" + n.peer }
-
-func free(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:gosec // a test's own
-	must(t, err)
-	defer func() { must(t, l.Close()) }()
-	return l.Addr().String()
-}
 
 func (n *node) start(t testing.TB, args ...string) {
 	t.Helper()

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -270,13 +271,7 @@ func TestB33_B34_TheRoutersWordsAreUnderstood(t *testing.T) {
 }
 
 func TestAHostWithoutARouterSaysSo(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
-	if v := next(t, follow(t, Router{Address: address})); !state.Is(v.Router, state.Router{}) {
+	if v := next(t, follow(t, Router{Address: porttest.Address(t)})); !state.Is(v.Router, state.Router{}) {
 		t.Error(v.Router)
 	}
 }

@@ -38,6 +38,7 @@ import (
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -229,11 +230,7 @@ func (deaf) Tell(context.Context) standing.Facts  { select {} }
 func (deaf) Silent(time.Duration) standing.Source { return standing.Source{Failed: "deaf"} }
 
 func TestARefusedConnectionIsSaidShortly(t *testing.T) {
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	address := l.Addr().String()
-	must(t, l.Close())
-	api, err := OpenAPI(&rest.Config{Host: "https://" + address})
+	api, err := OpenAPI(&rest.Config{Host: "https://" + porttest.Address(t)})
 	must(t, err)
 	if s := api.Tell(t.Context()).Sources[0]; !strings.HasSuffix(s.Failed, "connect: connection refused") || strings.Contains(s.Failed, "/apis/") {
 		t.Errorf("%q", s.Failed)

@@ -121,24 +121,13 @@ type server struct {
 func serve(t *testing.T, config string) *server {
 	t.Helper()
 	dnsserver.Directives = order
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := conn.LocalAddr().String()
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, dnsserver.Port, err = net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dnsserver.Port = "0" // the kernel chooses one that is free, and keeps it for this server
 	dnsserver.Quiet, caddy.Quiet = true, true
 	inst, err := caddy.Start(caddy.CaddyfileInput{Contents: []byte(config), Filepath: "Corefile", ServerTypeName: "dns"})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, config)
 	}
-	s := &server{t: t, addr: addr}
+	s := &server{t: t, addr: inst.Servers()[0].LocalAddr().String()}
 	var stopped atomic.Bool
 	s.stop = func() {
 		if !stopped.Swap(true) {

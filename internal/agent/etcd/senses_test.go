@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencerace"
+	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -200,23 +200,13 @@ func authority(t *testing.T) (*x509.Certificate, *ecdsa.PrivateKey) {
 	return ca, key
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func TestOnlyThePeerIsAnsweredAndBelieved(t *testing.T) {
 	ca, key := authority(t)
 	one, two, third := files(t, ca, key, "cp-1", "cp-2"), files(t, ca, key, "cp-2", "cp-1"), files(t, ca, key, "worker-1", "cp-1")
 	otherCA, otherKey := authority(t)
 	forged := files(t, otherCA, otherKey, "cp-2", "cp-1")
 	forged.ca = one.ca // it believes the host, and is not believed
-	port := freePort(t)
+	port := int(porttest.Free(t))
 	go func() {
 		_ = one.serve(t.Context(), port, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Minute} }, t.Logf)
 	}()
@@ -234,7 +224,7 @@ func TestOnlyThePeerIsAnsweredAndBelieved(t *testing.T) {
 			t.Errorf("%s: %+v", who, answer)
 		}
 	}
-	impostor := freePort(t)
+	impostor := int(porttest.Free(t))
 	go func() {
 		_ = third.serve(t.Context(), impostor, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Hour} }, t.Logf)
 	}()

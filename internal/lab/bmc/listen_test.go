@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/porttest"
 )
 
 // patience is how long a test waits for what must not happen.
@@ -24,15 +26,8 @@ const patience = 200 * time.Millisecond
 func serve(t *testing.T, s *Server) string {
 	t.Helper()
 	// A socket that is bound to any free port would lose it when it stops to
-	// listen, so bind to that port by number.
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	// listen, so bind to a port by number.
+	addr := porttest.Address(t)
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)

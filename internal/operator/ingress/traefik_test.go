@@ -22,6 +22,7 @@ import (
 
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/probe"
 	"github.com/holdfast/holdfast/internal/release"
 	render "github.com/holdfast/holdfast/internal/render/router"
@@ -372,13 +373,7 @@ func freePorts(t *testing.T, n int) []int32 {
 	t.Helper()
 	var out []int32
 	for range n {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		address, _ := l.Addr().(*net.TCPAddr)
-		out = append(out, int32(address.Port)) //nolint:gosec // a port
+		out = append(out, int32(porttest.Free(t)))
 	}
 	return out
 }

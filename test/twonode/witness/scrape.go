@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/netnstest"
+	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/render/alerts"
 )
 
@@ -84,10 +85,11 @@ func StartPrometheus(ctx context.Context, hosts []string, root Root) (*Prometheu
 	}
 	p.http = &http.Server{Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: every}
 	go func() { _ = p.http.Serve(p.front) }()
-	address, err := freeAddress()
+	port, err := porttest.Take()
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	p.base = "http://" + address
 	if err := p.configure(); err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -102,14 +104,6 @@ func StartPrometheus(ctx context.Context, hosts []string, root Root) (*Prometheu
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // configure writes JSON, which is YAML.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 	"github.com/holdfast/holdfast/internal/resolver"
@@ -51,7 +52,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, root: t.TempDir(), wake: make(chan struct{}, 1), port: freePort(t)}
+	w := &world{t: t, root: t.TempDir(), wake: make(chan struct{}, 1), port: porttest.Free(t)}
 	w.put("etc/resolv.conf", site)
 	w.put(coredns.PodPath, "")
 	w.put("run/x", "")
@@ -139,16 +140,6 @@ func (w *world) until(what string, so func() bool) time.Duration {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return time.Since(start)
-}
-
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	return netip.MustParseAddrPort(c.LocalAddr().String()).Port()
 }
 
 // serve runs the host's name server until the returned function is called.
