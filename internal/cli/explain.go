@@ -33,7 +33,7 @@ func newExplain(streams Streams) *cobra.Command {
 	f := explainFlags{host: explain.This()}
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Say what this host does, why, and what may be typed",
+		Short: "Explain what this host does, why, and which commands are safe now",
 		Long: `Says what this host of a two-node control plane is doing, since when, why it is
 read-only or waiting, on what evidence, and what exactly a person may type. It
 runs on a host as root and needs no API: it asks the agent of etcd there, and
@@ -56,10 +56,10 @@ func newExplainEtcd(streams Streams) *cobra.Command {
 	f := explainFlags{host: explain.This()}
 	cmd := &cobra.Command{
 		Use:   "etcd",
-		Short: "Say what etcd on this host does, why, and what may be typed",
+		Short: "Explain what etcd on this host does, why, and which commands are safe now",
 		Long: `Says what etcd on this host does and why: the rule of the two-node protocol that
 decides now, how long it has been so, whose data are newer, the evidence, and
-what may be typed next. It runs on a host as root and needs no API.
+which commands are safe now. It runs on a host as root and needs no API.
 
 --rules prints the whole protocol as a table. --snapshot decides on a recorded
 snapshot, anywhere: a file of test/corpus/etcd, or what -o json printed.

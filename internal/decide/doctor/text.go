@@ -50,7 +50,7 @@ func Text(f Facts, results []Result, style Style) string {
 		}
 	}
 	if len(blind) > 0 {
-		_, _ = fmt.Fprintf(&b, "\n%s\n", style.paint(Unknown, "UNKNOWN, for it was not seen"))
+		_, _ = fmt.Fprintf(&b, "\n%s\n", style.paint(Unknown, "UNKNOWN: it could not be checked"))
 	}
 	for _, line := range blind {
 		b.WriteString(explain.Wrap("  ", "- "+line, false))

@@ -257,7 +257,7 @@ func (d describer) sources() []SourceLine {
 		l := SourceLine{Kind: s.Kind, Name: s.Name, Answered: s.Failed == "", Limits: s.Limits}
 		switch took := s.Took.Round(time.Millisecond); {
 		case s.Failed != "":
-			l.Text = "told nothing: " + s.Failed
+			l.Text = "no data: " + s.Failed
 		case s.Kind == FromHost:
 			l.Text = "its own daemons and files, which need no API"
 		case took > 0:

@@ -112,7 +112,7 @@ type Host struct {
 	Explanation Seen[explain.Explanation]
 	// LastFence is the last fence of this host.
 	LastFence Seen[Fence]
-	// Verified is when it was last proven that this host can be switched off.
+	// Verified is when it was last proven that this host can be fenced.
 	Verified Seen[Verification]
 	// Holds are the virtual IPs that its interfaces have.
 	Holds Seen[[]netip.Addr]
@@ -161,7 +161,7 @@ type Fence struct {
 	Why  string
 }
 
-// Verification is a proof that a host can be switched off.
+// Verification is a proof that a host can be fenced.
 type Verification struct {
 	At  time.Time
 	By  string

@@ -288,7 +288,7 @@ func (d describer) ofSources() []Finding {
 			}
 			said = true
 		case FromHost, FromLab:
-			out = append(out, Finding{Level: Note, What: s.Name + " told nothing: " + s.Failed, Means: "What only it knows is missing above.", Type: "sudo holdfast status", On: s.Name})
+			out = append(out, Finding{Level: Note, What: "no data from " + s.Name + ": " + s.Failed, Means: "Facts that only it knows are missing above.", Type: "sudo holdfast status", On: s.Name})
 		}
 	}
 	if d.size() == 2 && d.stale() {

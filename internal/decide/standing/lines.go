@@ -209,7 +209,7 @@ func (d describer) lag(h Host) Cell {
 	return unsaid
 }
 
-// fencing says of each of two hosts whether it can be switched off.
+// fencing says of each of two hosts whether its peer can fence it.
 func (d describer) fencing() []FencingLine {
 	if d.size() != 2 {
 		return nil
@@ -227,22 +227,13 @@ func (d describer) able(h Host) Cell {
 		return unsaid
 	}
 	if d.offline(d.peer(h.Name)) != nil {
-		return Cell{Text: "no, " + d.peer(h.Name) + " is not there", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
+		return Cell{Text: "not available: " + d.peer(h.Name) + " is absent", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
 	}
-	by := ""
-	for _, o := range d.controlPlanes() {
-		if o.Name != h.Name && c.Status == metav1.ConditionTrue {
-			by = ", by " + o.Name
-		}
+	text := "not available"
+	if c.Status == metav1.ConditionTrue {
+		text = "available, by " + d.peer(h.Name)
 	}
-	return Cell{Text: yesNo(c.Status == metav1.ConditionTrue) + by, Good: answer(c.Status == metav1.ConditionTrue), From: d.Pacemaker.From, At: d.Pacemaker.At}
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
+	return Cell{Text: text, Good: answer(c.Status == metav1.ConditionTrue), From: d.Pacemaker.From, At: d.Pacemaker.At}
 }
 
 // verified is when it was last proven: by a fence, or by an answer of the BMC

@@ -18,7 +18,7 @@ import (
 func (d describer) redundancy() Redundancy {
 	switch d.size() {
 	case 0:
-		return Redundancy{Survives: Unknown, Sentence: "survives the loss of a host: not known, because nobody told which hosts there are"}
+		return Redundancy{Survives: Unknown, Sentence: "survives the loss of a host: unknown, because no source says which hosts there are"}
 	case 1:
 		return d.single()
 	case 2:
@@ -129,15 +129,15 @@ func (d describer) reasons(lost string) []string {
 			add(n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd && not(find(r.Conditions, etcdv1.ResourceHealthyConditionType)), "etcd on %s is not well", n.NodeName)
 		}
 	}
-	add(not(find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is switched off")
+	add(not(find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is disabled")
 	add(not(find(s.Conditions, etcdv1.ClusterInServiceConditionType)), "nobody knows whether Pacemaker is in maintenance")
 	for _, n := range nodes {
 		if lost != "" && n.NodeName != lost {
 			continue
 		}
 		able := not(find(n.Conditions, etcdv1.NodeFencingAvailableConditionType))
-		add(able, "%s cannot be switched off", n.NodeName)
-		add(!able && not(find(n.Conditions, pacemakerstatus.FencingProven)), "nobody has proven that %s can be switched off", n.NodeName)
+		add(able, "%s cannot be fenced", n.NodeName)
+		add(!able && not(find(n.Conditions, pacemakerstatus.FencingProven)), "it is not verified that %s can be fenced", n.NodeName)
 	}
 	return out
 }
@@ -172,7 +172,7 @@ func (d describer) quorum() Redundancy {
 		out.Survives = No
 		out.Sentence = fmt.Sprintf("%sno, because %d of %d work and %d are needed%s", anyHost, len(well), n, needed, without(ill))
 	default:
-		out.Sentence = anyHost + "not known, because nobody tells how these are: " + strings.Join(unknown, ", ")
+		out.Sentence = anyHost + "unknown, because these hosts report no status: " + strings.Join(unknown, ", ")
 	}
 	for _, h := range d.controlPlanes() {
 		l := Loss{Host: h.Name, Survives: out.Survives}

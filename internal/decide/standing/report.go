@@ -32,8 +32,8 @@ const (
 // matter.
 var ofCluster = []rule{
 	{
-		kind: pacemakerstatus.FencingEnabled, level: Critical, what: "fencing is switched off", page: pageAlerts + "#holdfastfencingdisabled",
-		means: "A lost host would not be switched off, and the other one would stop and wait for a person.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
+		kind: pacemakerstatus.FencingEnabled, level: Critical, what: "fencing is disabled", page: pageAlerts + "#holdfastfencingdisabled",
+		means: "A lost host would not be fenced, and the other one would stop and wait for a person.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
 	},
 	{
 		kind: pacemakerstatus.SettingsAsExpected, level: Critical, what: "a setting that safety rests on was changed", page: pageAlerts + "#holdfastsettingschanged",
@@ -80,7 +80,7 @@ var ofNode = []rule{
 		means: "It takes no part in quorum.", command: "sudo pcs status", on: oneHost,
 	},
 	{
-		kind: etcdv1.NodeFencingAvailableConditionType, level: Critical, what: "{host} cannot be switched off", page: pageFencing,
+		kind: etcdv1.NodeFencingAvailableConditionType, level: Critical, what: "{host} cannot be fenced", page: pageFencing,
 		means: "If it is lost now, {peer} stops and waits for a person. After a changed password: holdfast fencing rotate; after a renewed certificate: holdfast fencing pin.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
@@ -88,7 +88,7 @@ var ofNode = []rule{
 		means: "Another one does.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		kind: pacemakerstatus.FencingProven, level: Warning, what: "it is not verified that {host} can be switched off", page: pageFencing,
+		kind: pacemakerstatus.FencingProven, level: Warning, what: "it is not verified that {host} can be fenced", page: pageFencing,
 		means: "Nobody knows whether {peer} reaches the BMC of {host}. To make sure changes nothing.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{

@@ -175,7 +175,7 @@ func (p *page) fencing(list []FencingLine) {
 	}
 	p.title("Fencing")
 	for _, f := range list {
-		p.wrapped("  ", f.Host+" can be switched off: "+f.Able.Text+". Verified: "+f.Verified.Text+". Last fence: "+f.Last.Text+".")
+		p.wrapped("  ", f.Host+": "+f.Able.Text+". Verified: "+f.Verified.Text+". Last fence: "+f.Last.Text+".")
 	}
 }
 

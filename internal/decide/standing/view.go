@@ -89,7 +89,8 @@ type HostLine struct {
 	Doing string `json:"doing,omitempty"`
 }
 
-// FencingLine is whether one host can be switched off.
+// FencingLine says whether one host can be fenced. Able is so at the moment,
+// Verified when that was last shown, Last the last fence of the host.
 type FencingLine struct {
 	Host     string `json:"host"`
 	Able     Cell   `json:"able"`
