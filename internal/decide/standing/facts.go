@@ -5,8 +5,8 @@
 // or from hosts without one, comes as Facts, and goes as a View to a terminal, a
 // program or the dashboard.
 //
-// A fact that nobody could tell is unknown, and unknown is said; it never counts
-// as well.
+// A fact that no source could provide is shown as unknown; it is never treated
+// as healthy.
 package standing
 
 import (
