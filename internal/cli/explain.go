@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/records"
 )
@@ -181,7 +182,7 @@ func printExplained(out io.Writer, format string, in words.Input, e words.Explan
 	case "json", "yaml":
 		return printData(out, format, withSnapshot(in, e))
 	}
-	_, err := io.WriteString(out, words.Text(e, words.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
+	_, err := io.WriteString(out, words.Text(e, page.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	gathering "github.com/holdfast/holdfast/internal/status"
 )
@@ -92,6 +93,6 @@ func printView(out io.Writer, format string, v standing.View) error {
 	case "json", "yaml":
 		return printData(out, format, v)
 	}
-	_, err := io.WriteString(out, standing.Text(v, standing.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
+	_, err := io.WriteString(out, standing.Text(v, page.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
 // Describe says where a cluster stands.
@@ -270,7 +271,7 @@ func (d describer) sources() []SourceLine {
 	if d.Pacemaker.Known {
 		out = append(out, SourceLine{
 			Kind: FromHost, Name: "Pacemaker", Answered: !d.stale(),
-			Text: fmt.Sprintf("as %s has it, looked at %s ago", d.Pacemaker.From, explain.Ago(d.age(d.Pacemaker.At))),
+			Text: fmt.Sprintf("as %s has it, looked at %s ago", d.Pacemaker.From, page.Duration(d.age(d.Pacemaker.At))),
 		})
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -322,7 +323,7 @@ func (d describer) ofSilence() Finding {
 		level = Critical
 	}
 	return Finding{
-		Level: level, What: fmt.Sprintf("no host has reported on Pacemaker for %s", explain.Ago(d.age(d.Pacemaker.At))),
+		Level: level, What: fmt.Sprintf("no host has reported on Pacemaker for %s", page.Duration(d.age(d.Pacemaker.At))),
 		Means: "What is shown of Pacemaker and of fencing is not of now: a host could be lost and nobody would see it here.",
 		Type:  "systemctl status holdfast-agent pacemaker", On: "both hosts", Page: "docs/runbook/two-node.md",
 	}

@@ -9,8 +9,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -72,7 +72,7 @@ func (d describer) ago(at time.Time) string {
 	if at.IsZero() {
 		return "at an unknown time"
 	}
-	return explain.Ago(d.age(at).Truncate(time.Second)) + " ago"
+	return page.Duration(d.age(at).Truncate(time.Second)) + " ago"
 }
 
 // long is a time that something has lasted.
@@ -80,7 +80,7 @@ func (d describer) long(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return " for " + explain.Ago(d.age(at).Truncate(time.Second))
+	return " for " + page.Duration(d.age(at).Truncate(time.Second))
 }
 
 // kubelet is what the API has, and on two hosts what Pacemaker says where there
@@ -276,7 +276,7 @@ func (d describer) last(h Host) Cell {
 			text, good = "FAILED", No
 		}
 		if f.Value.Took > 0 {
-			text += " in " + explain.Ago(f.Value.Took.Round(10*time.Millisecond))
+			text += " in " + page.Duration(f.Value.Took.Round(10*time.Millisecond))
 		}
 		text += ", " + d.ago(f.Value.At)
 		if f.Value.By != "" {

@@ -9,8 +9,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -62,7 +62,7 @@ func (d describer) pair() Redundancy {
 		return Redundancy{Survives: Unknown, Sentence: either + "not known, because " + why}
 	case d.stale():
 		return Redundancy{Survives: Unknown, Sentence: fmt.Sprintf("%snot known, because the last report of Pacemaker is %s old",
-			either, explain.Ago(d.age(d.Pacemaker.At)))}
+			either, page.Duration(d.age(d.Pacemaker.At)))}
 	}
 	out := Redundancy{Survives: Yes, Sentence: either + "yes, both hold every write and each can switch the other off"}
 	for _, s := range pacemakerstatus.Survives(d.Pacemaker.Value) {
