@@ -107,6 +107,7 @@ type VIPLine struct {
 
 // Finding is something that is not as it should be.
 type Finding struct {
+	ID    ID     `json:"id"`
 	Level Level  `json:"level"`
 	What  string `json:"what"`
 	Means string `json:"means"`
@@ -114,7 +115,7 @@ type Finding struct {
 	Type string `json:"type,omitempty"`
 	// On is the host to type it on, empty for anywhere.
 	On string `json:"on,omitempty"`
-	// Page is the page of the runbook.
+	// Page is the page of the runbook: that of the kind, but for a part of it.
 	Page string `json:"page,omitempty"`
 }
 
