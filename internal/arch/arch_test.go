@@ -146,6 +146,8 @@ var onlyImporter = map[string][]string{
 	"github.com/stmcginnis/gofish":        {"internal/redfish"},
 	"go.etcd.io/etcd/api/v3/etcdserverpb": {"internal/etcd"},
 	"k8s.io/client-go/kubernetes":         {"internal/kube"},
+	// A kubeconfig is opened by kube.Access. The test bed and its tests have their own.
+	"k8s.io/client-go/tools/clientcmd": {"internal/kube", "internal/lab", "internal/apitest", "test/labsite"},
 }
 
 type goPackage struct {

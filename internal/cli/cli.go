@@ -10,7 +10,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/kube"
 )
 
 // Streams are the three standard streams of the process.
@@ -30,7 +29,6 @@ type UsageError = command.UsageError
 // Run executes one command line and returns the process's exit code.
 func Run(ctx context.Context, streams Streams, args []string) int {
 	quietClient()
-	kube.NoticeDeadConnections()
 	return command.Run(ctx, newRoot(streams), streams, helpOfLab(args)) //nolint:contextcheck // cobra hands the context to each command
 }
 

@@ -16,9 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -35,39 +33,6 @@ const resync = 30 * time.Second
 // Client talks to one cluster.
 type Client struct {
 	set kubernetes.Interface
-}
-
-// Open returns a client of the kubeconfig file. It reaches nothing yet.
-func Open(kubeconfig string) (*Client, error) { return OpenAt(kubeconfig, "") }
-
-// OpenAt is Open for another server than the kubeconfig's: a URL, or empty.
-// What the server's certificate must say stays as the kubeconfig has it.
-func OpenAt(kubeconfig, server string) (*Client, error) {
-	cfg, err := access(kubeconfig, server)
-	if err != nil {
-		return nil, err
-	}
-	set, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{set: set}, nil
-}
-
-// access is how a kubeconfig's cluster is reached at a server, empty for the
-// kubeconfig's. It has no limit of its own: the API server shares itself out (API
-// priority and fairness), and with client-go's 5 requests a second a status
-// waited 3 s for the events of the one before.
-func access(kubeconfig, server string) (*rest.Config, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
-	}
-	if server != "" {
-		cfg.Host = server
-	}
-	cfg.UserAgent, cfg.QPS = fieldManager, -1
-	return cfg, nil
 }
 
 // Nodes returns the nodes of the cluster.
