@@ -64,11 +64,19 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (map[str
 	return got.Data, nil
 }
 
-// watchNodes calls changed with all nodes whenever one of them changed, and
-// every 30 s. It returns when the context ends. Calls do not overlap.
-func (c *Client) watchNodes(ctx context.Context, changed func([]any)) error {
+// WatchNodes calls changed with all nodes whenever one of them changed, and every
+// 30 s. It returns when the context ends. Calls do not overlap.
+func (c *Client) WatchNodes(ctx context.Context, changed func([]*corev1.Node)) error {
 	factory := informers.NewSharedInformerFactory(c.set, resync)
-	return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), changed)
+	return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), func(items []any) {
+		var nodes []*corev1.Node
+		for _, item := range items {
+			if n, ok := item.(*corev1.Node); ok {
+				nodes = append(nodes, n)
+			}
+		}
+		changed(nodes)
+	})
 }
 
 // inform calls changed with all objects of an informer whenever one of them
