@@ -90,7 +90,7 @@ const (
 	// ownAPI is the API server of this host.
 	ownAPI = "https://127.0.0.1:6443"
 	// kubeletKubeconfig sees hosts and virtual IPs, and is there on workers too.
-	kubeletKubeconfig = "/etc/kubernetes/kubelet.conf"
+	kubeletKubeconfig = state.KubeletKubeconfig
 )
 
 // here is what a control plane tells, and the API through its own address and

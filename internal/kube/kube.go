@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -132,14 +131,9 @@ func (c *Client) AddLabels(ctx context.Context, node string, labels []string) er
 }
 
 func nodeOf(n *corev1.Node) state.Node {
-	out := state.Node{Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations)}
-	for _, a := range n.Status.Addresses {
-		if a.Type != corev1.NodeInternalIP {
-			continue
-		}
-		if addr, err := netip.ParseAddr(a.Address); err == nil {
-			out.Addresses = append(out.Addresses, addr.Unmap())
-		}
+	out := state.Node{
+		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Addresses: internal(n.Status.Addresses),
+		Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations),
 	}
 	for _, cond := range n.Status.Conditions {
 		if cond.Type == corev1.NodeReady {
