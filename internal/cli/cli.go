@@ -15,7 +15,8 @@ import (
 // Streams are the three standard streams of the process.
 type Streams = command.Streams
 
-// Exit codes of holdfast, the same for every command.
+// Exit codes that mean the same for every command. Those of explain and quorum
+// confirm have more.
 const (
 	ExitOK     = command.ExitOK
 	ExitFailed = command.ExitFailed
