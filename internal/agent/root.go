@@ -8,12 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/kube"
 )
 
 // Run executes one command line and returns the process's exit code.
 func Run(ctx context.Context, streams command.Streams, args []string) int {
-	kube.NoticeDeadConnections()
 	return command.Run(ctx, newRoot(streams), streams, args) //nolint:contextcheck // a command gets its context when it runs
 }
 

@@ -146,6 +146,31 @@ var onlyImporter = map[string][]string{
 	"github.com/stmcginnis/gofish":        {"internal/redfish"},
 	"go.etcd.io/etcd/api/v3/etcdserverpb": {"internal/etcd"},
 	"k8s.io/client-go/kubernetes":         {"internal/kube"},
+	// A kubeconfig is opened by kube.Access. The test bed and its tests have their own.
+	"k8s.io/client-go/tools/clientcmd": {"internal/kube", "internal/lab", "internal/apitest", "test/labsite"},
+}
+
+// decisionsInAdapter are the decisions whose values the adapter of Kubernetes' API
+// reads and writes, each with its reason. What another decision needs of an object
+// its user reads from Kubernetes' own type.
+var decisionsInAdapter = map[string]string{
+	"internal/decide/joining": "a token and a request are whole objects, whose form is known here alone",
+	"internal/decide/vips":    "vipobject is the form of what the operator and a person's command say about virtual IPs",
+}
+
+func TestTheAdapterOfTheAPIImportsNoDecision(t *testing.T) {
+	for _, p := range listPackages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module)
+		if !within(rel, "internal/kube") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			to := strings.TrimPrefix(imported, module)
+			if within(to, "internal/decide") && decisionsInAdapter[to] == "" {
+				t.Errorf("%s imports %s: return Kubernetes' own type, and let the user read it", rel, to)
+			}
+		}
+	}
 }
 
 type goPackage struct {

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	support "github.com/holdfast/holdfast/internal/bundle"
@@ -80,18 +78,22 @@ func (g *gathered) cluster(kubeconfig string) {
 }
 
 func openBundleAPI(kubeconfig string) (*support.Cluster, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
-	}
-	cfg.QPS, cfg.Burst = 50, 100 // a person waits
-	// Kinds are looked up when they are asked for: an API that is down is said
-	// in the index.
-	c, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme()})
+	access := kube.Access{Kubeconfig: kubeconfig}
+	cfg, err := access.Config()
 	if err != nil {
 		return nil, err
 	}
-	k, err := kube.Open(kubeconfig)
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	// Kinds are looked up when they are asked for: an API that is down is said
+	// in the index.
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	k, err := access.Client()
 	if err != nil {
 		return nil, err
 	}

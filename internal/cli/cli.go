@@ -10,13 +10,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/kube"
 )
 
 // Streams are the three standard streams of the process.
 type Streams = command.Streams
 
-// Exit codes of holdfast, the same for every command.
+// Exit codes that mean the same for every command. Those of explain and quorum
+// confirm have more.
 const (
 	ExitOK     = command.ExitOK
 	ExitFailed = command.ExitFailed
@@ -30,7 +30,6 @@ type UsageError = command.UsageError
 // Run executes one command line and returns the process's exit code.
 func Run(ctx context.Context, streams Streams, args []string) int {
 	quietClient()
-	kube.NoticeDeadConnections()
 	return command.Run(ctx, newRoot(streams), streams, helpOfLab(args)) //nolint:contextcheck // cobra hands the context to each command
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // adminKubeconfig is kubeadm's, on every control plane.
-const adminKubeconfig = "/etc/kubernetes/admin.conf"
+const adminKubeconfig = state.AdminKubeconfig
 
 // hostKubeconfig is how the cluster of this host is reached where nobody says how:
 // as its administrator and, where somebody took that file away, as its agent, which

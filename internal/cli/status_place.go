@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/labprogram"
 	"github.com/holdfast/holdfast/internal/state"
 	gathering "github.com/holdfast/holdfast/internal/status"
@@ -69,7 +69,7 @@ func (p *place) open(cmd *cobra.Command) (looker, error) {
 	if h, here := p.host(); here {
 		return lookWith(g), p.here(g, h)
 	}
-	path := clientcmd.RecommendedHomeFile
+	path := kube.HomeKubeconfig
 	if _, err := os.Stat(path); err != nil {
 		return nil, &UsageError{Err: fmt.Errorf(
 			"nothing to look at: this machine is no host of a cluster and %s does not exist: give --kubeconfig, or --lab", path)}
@@ -90,7 +90,7 @@ const (
 	// ownAPI is the API server of this host.
 	ownAPI = "https://127.0.0.1:6443"
 	// kubeletKubeconfig sees hosts and virtual IPs, and is there on workers too.
-	kubeletKubeconfig = "/etc/kubernetes/kubelet.conf"
+	kubeletKubeconfig = state.KubeletKubeconfig
 )
 
 // here is what a control plane tells, and the API through its own address and

@@ -18,7 +18,8 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Exit codes, the same for every command of every binary.
+// Exit codes that mean the same for every command of every binary. A command may
+// have more, from 3 on, which its help names.
 const (
 	ExitOK     = 0
 	ExitFailed = 1 // the work was tried and failed

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/tools/clientcmd"
-
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -57,13 +56,8 @@ func (l *look) certificate(name string, kubeconfig bool) (c decide.Certificate, 
 		return c, false, err
 	}
 	if kubeconfig {
-		cfg, err := clientcmd.Load(data)
-		if err != nil {
-			return c, false, fmt.Errorf("%s: it is no kubeconfig", name) // the cause may quote a key
-		}
-		data = nil
-		for _, user := range cfg.AuthInfos {
-			data = append(data, user.ClientCertificateData...)
+		if data, err = kube.ClientCertificates(data); err != nil {
+			return c, false, fmt.Errorf("%s: %w", name, err)
 		}
 		if len(data) == 0 {
 			return c, false, nil

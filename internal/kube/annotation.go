@@ -11,9 +11,15 @@ import (
 
 // Annotate gives a node an annotation, in place of what it had of that name.
 func (c *Client) Annotate(ctx context.Context, node, name, value string) error {
+	return c.SetAnnotations(ctx, node, map[string]*string{name: &value})
+}
+
+// SetAnnotations gives a node several annotations in one request, and takes
+// those from it whose value is nil. All others stay.
+func (c *Client) SetAnnotations(ctx context.Context, node string, values map[string]*string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{name: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": values}})
 	if err != nil {
 		return err
 	}

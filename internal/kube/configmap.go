@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/holdfast/holdfast/internal/decide/incident"
 )
 
 // ConfigMaps returns the data of the ConfigMaps of a namespace that have a
@@ -46,33 +44,4 @@ func (c *Client) PutConfigMap(ctx context.Context, namespace, name string, label
 		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, name, err)
 	}
 	return nil
-}
-
-// Places returns where pods run, as far as it tells whether those of a lost
-// host run elsewhere.
-func (c *Client) Places(ctx context.Context) ([]incident.Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	list, err := c.set.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	out := make([]incident.Pod, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, placeOf(&list.Items[i]))
-	}
-	return out, nil
-}
-
-func placeOf(p *corev1.Pod) incident.Pod {
-	out := incident.Pod{Node: p.Spec.NodeName, Created: p.CreationTimestamp.Time, Ends: p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
-	for _, o := range p.OwnerReferences {
-		out.Bound = out.Bound || o.Kind == "DaemonSet" || o.Kind == "Node"
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			out.Ready = c.LastTransitionTime.Time
-		}
-	}
-	return out
 }

@@ -26,7 +26,7 @@ func TestAConfigMapIsMadeChangedAndFoundByItsLabel(t *testing.T) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
-	if _, err := c.Places(t.Context()); err != nil {
+	if _, err := c.Pods(t.Context()); err != nil {
 		t.Errorf("where pods run: %v", err)
 	}
 	if logs, err := c.PodLogs(t.Context(), []string{"kube-system"}, 10); err != nil || len(logs) != 0 {

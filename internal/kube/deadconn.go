@@ -21,10 +21,11 @@ const (
 	answerVariable = "HTTP2_PING_TIMEOUT_SECONDS"
 )
 
-// NoticeDeadConnections has this process give up connections to an API server
+// noticeDeadConnections has this process give up connections to an API server
 // that is gone after 6 s instead of 45 s. It counts for clients that are made
-// afterwards, and what the environment says counts before it.
-func NoticeDeadConnections() {
+// afterwards, so every opening of an access calls it. What the environment says
+// counts before it.
+func noticeDeadConnections() {
 	for name, d := range map[string]time.Duration{silentVariable: silentFor, answerVariable: answerWithin} {
 		if os.Getenv(name) == "" {
 			_ = os.Setenv(name, strconv.Itoa(int(d/time.Second))) // it fails for names that are none

@@ -73,7 +73,7 @@ func pass(to io.Writer, from io.Reader, cut <-chan struct{}) {
 // The configuration server of a control plane that had given the API's VIP away
 // answered nobody for 30 s: its connection to the API was dead.
 func TestADeadConnectionIsNoticed(t *testing.T) {
-	NoticeDeadConnections()
+	noticeDeadConnections()
 	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("HTTP/2 is what it is about, this is %s", r.Proto)

@@ -20,19 +20,19 @@ import (
 // hangs. The new watch goes on where the old one was: nothing is listed.
 const silence = 150 * time.Second
 
-// opening is how long a server may take to begin: with the answer to the
-// request or, where the whole list is asked for, with its first object.
+// opening is how long a server may take until its answer to the request begins
+// and, where the whole list is asked for, from one object of it to the next.
 const opening = 15 * time.Second
 
 // Follow watches the objects of one kind and calls changed with all of them
 // whenever they have changed, first as soon as the whole list is there. It asks
-// the servers in their order, goes on at the next one when one fails, and lists
-// only when a server has forgotten where it was; it does so within the watch.
+// the servers in the order of Servers, goes on at the next one when one fails, and
+// lists only when a server has forgotten where it was; it does so within the watch.
 // Calls of changed do not overlap. It returns with the context.
 func Follow[T any](ctx context.Context, s *Servers, kind Kind[T], logf func(string, ...any), changed func([]T)) error {
 	f := &follower[T]{servers: s, kind: kind, changed: changed, collection: collection[T]{read: kind.Read}}
 	for failures, said := 0, ""; ; {
-		heard, err := f.once(ctx, failures)
+		heard, err := f.once(ctx)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -65,7 +65,7 @@ type follower[T any] struct {
 // that is ordinary.
 func (f *follower[T]) complaint(err error) string {
 	switch {
-	case err == nil, errors.Is(err, io.EOF), errors.Is(err, errStartOver), errors.Is(err, fs.ErrNotExist):
+	case ordinary(err), errors.Is(err, fs.ErrNotExist):
 		return ""
 	case f.whole:
 		return err.Error() + " (going on with what is known)"
@@ -73,18 +73,31 @@ func (f *follower[T]) complaint(err error) string {
 	return err.Error()
 }
 
-// once watches at one server until that watch ends, and reports whether it
-// heard anything.
-func (f *follower[T]) once(ctx context.Context, failures int) (heard bool, err error) {
-	addresses := f.servers.Addresses()
+// ordinary reports whether watches of a server that is well end so.
+func ordinary(err error) bool {
+	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, errStartOver)
+}
+
+// once watches at the first of the servers until that watch ends, and reports
+// whether it heard anything while the list was whole.
+func (f *follower[T]) once(ctx context.Context) (heard bool, err error) {
+	addresses := f.servers.order(time.Now())
 	if len(addresses) == 0 {
-		return false, errors.New("no address of the API is known")
+		return false, errNoAddress
 	}
-	address := addresses[failures%len(addresses)]
+	address := addresses[0]
 	client, err := f.servers.client(address)
 	if err != nil {
 		return false, err
 	}
+	if heard, err = f.at(ctx, address, client); ctx.Err() == nil {
+		f.servers.note(address, heard && ordinary(err), time.Now())
+	}
+	return heard, err
+}
+
+// at watches at one server.
+func (f *follower[T]) at(ctx context.Context, address string, client *Client) (heard bool, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	idle := time.AfterFunc(opening, func() { end(fmt.Errorf("%s says nothing", address)) })
@@ -95,23 +108,29 @@ func (f *follower[T]) once(ctx context.Context, failures int) (heard bool, err e
 		return false, fmt.Errorf("%s: %w", address, err)
 	}
 	defer func() { _ = stream.Close() }()
-	if f.fresh == nil {
-		idle.Reset(silence)
-	}
-	for lines := json.NewDecoder(stream); ; heard = true {
+	for lines := json.NewDecoder(stream); ; {
+		idle.Reset(f.patience())
 		var e event
 		if err := lines.Decode(&e); err != nil {
 			return heard, ended(ctx, address, err)
 		}
-		idle.Reset(silence)
 		changed, err := f.take(e)
 		if err != nil {
 			return heard, err
 		}
+		heard = f.fresh == nil
 		if changed {
 			f.changed(f.list())
 		}
 	}
+}
+
+// patience is how long the next event may take.
+func (f *follower[T]) patience() time.Duration {
+	if f.fresh != nil {
+		return opening
+	}
+	return silence
 }
 
 func ended(ctx context.Context, address string, err error) error {
@@ -133,7 +152,9 @@ func (f *follower[T]) open(ctx context.Context, c *Client) (io.ReadCloser, error
 	} else {
 		req = req.Param("sendInitialEvents", "true").Param("resourceVersionMatch", "NotOlderThan")
 	}
-	stream, err := req.Stream(ctx)
+	// The library would ask a server again that is too busy, ten times: the next
+	// server may have time.
+	stream, err := req.MaxRetries(0).Stream(ctx)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		f.version = ""
 		return nil, errStartOver

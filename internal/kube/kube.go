@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -16,9 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -35,39 +32,6 @@ const resync = 30 * time.Second
 // Client talks to one cluster.
 type Client struct {
 	set kubernetes.Interface
-}
-
-// Open returns a client of the kubeconfig file. It reaches nothing yet.
-func Open(kubeconfig string) (*Client, error) { return OpenAt(kubeconfig, "") }
-
-// OpenAt is Open for another server than the kubeconfig's: a URL, or empty.
-// What the server's certificate must say stays as the kubeconfig has it.
-func OpenAt(kubeconfig, server string) (*Client, error) {
-	cfg, err := access(kubeconfig, server)
-	if err != nil {
-		return nil, err
-	}
-	set, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{set: set}, nil
-}
-
-// access is how a kubeconfig's cluster is reached at a server, empty for the
-// kubeconfig's. It has no limit of its own: the API server shares itself out (API
-// priority and fairness), and with client-go's 5 requests a second a status
-// waited 3 s for the events of the one before.
-func access(kubeconfig, server string) (*rest.Config, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
-	}
-	if server != "" {
-		cfg.Host = server
-	}
-	cfg.UserAgent, cfg.QPS = fieldManager, -1
-	return cfg, nil
 }
 
 // Nodes returns the nodes of the cluster.
@@ -99,11 +63,19 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (map[str
 	return got.Data, nil
 }
 
-// watchNodes calls changed with all nodes whenever one of them changed, and
-// every 30 s. It returns when the context ends. Calls do not overlap.
-func (c *Client) watchNodes(ctx context.Context, changed func([]any)) error {
+// WatchNodes calls changed with all nodes whenever one of them changed, and every
+// 30 s. It returns when the context ends. Calls do not overlap.
+func (c *Client) WatchNodes(ctx context.Context, changed func([]*corev1.Node)) error {
 	factory := informers.NewSharedInformerFactory(c.set, resync)
-	return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), changed)
+	return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), func(items []any) {
+		var nodes []*corev1.Node
+		for _, item := range items {
+			if n, ok := item.(*corev1.Node); ok {
+				nodes = append(nodes, n)
+			}
+		}
+		changed(nodes)
+	})
 }
 
 // inform calls changed with all objects of an informer whenever one of them
@@ -159,14 +131,9 @@ func (c *Client) AddLabels(ctx context.Context, node string, labels []string) er
 }
 
 func nodeOf(n *corev1.Node) state.Node {
-	out := state.Node{Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations)}
-	for _, a := range n.Status.Addresses {
-		if a.Type != corev1.NodeInternalIP {
-			continue
-		}
-		if addr, err := netip.ParseAddr(a.Address); err == nil {
-			out.Addresses = append(out.Addresses, addr.Unmap())
-		}
+	out := state.Node{
+		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Addresses: internal(n.Status.Addresses),
+		Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations),
 	}
 	for _, cond := range n.Status.Conditions {
 		if cond.Type == corev1.NodeReady {

@@ -30,3 +30,14 @@ func (c *Client) EachPod(ctx context.Context, do func(*corev1.Pod)) ([]corev1.No
 		}
 	}
 }
+
+// Pods returns all pods, as the API server remembers them: it does not ask etcd.
+func (c *Client) Pods(ctx context.Context) ([]corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.set.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	return list.Items, nil
+}

@@ -31,11 +31,8 @@ type wireNode struct {
 		Created     time.Time         `json:"creationTimestamp"`
 	} `json:"metadata"`
 	Status struct {
-		Addresses  []corev1.NodeAddress `json:"addresses"`
-		Conditions []struct {
-			Type   corev1.NodeConditionType `json:"type"`
-			Status corev1.ConditionStatus   `json:"status"`
-		} `json:"conditions"`
+		Addresses  []corev1.NodeAddress   `json:"addresses"`
+		Conditions []corev1.NodeCondition `json:"conditions"`
 	} `json:"status"`
 }
 
@@ -44,17 +41,11 @@ func readNode(object []byte) (state.Node, error) {
 	if err := json.Unmarshal(object, &n); err != nil {
 		return state.Node{}, err
 	}
-	out := state.Node{
-		Name: n.Metadata.Name, Labels: n.Metadata.Labels, Created: n.Metadata.Created, Addresses: internal(n.Status.Addresses),
-		Annotations: ownAnnotations(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: n.Metadata.Annotations}}),
-		Tunnel:      tunnel(n.Metadata.Annotations),
-	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			out.Ready = c.Status == corev1.ConditionTrue
-		}
-	}
-	return out, nil
+	m := n.Metadata
+	return nodeOf(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, CreationTimestamp: metav1.NewTime(m.Created)},
+		Status:     corev1.NodeStatus{Addresses: n.Status.Addresses, Conditions: n.Status.Conditions},
+	}), nil
 }
 
 // tunnelAnnotations are those in which flannel says from where a node sends the

@@ -24,7 +24,7 @@ type Rewriter struct{ client dynamic.Interface }
 
 // OpenRewriter returns a Rewriter of the kubeconfig file. It reaches nothing yet.
 func OpenRewriter(kubeconfig string) (*Rewriter, error) {
-	cfg, err := access(kubeconfig, "")
+	cfg, err := Access{Kubeconfig: kubeconfig}.Config()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,19 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/holdfast/holdfast/internal/decide/order"
 )
 
 // Servers is the API of one cluster at several addresses, any of which may be
 // down: its virtual IPs, and the API servers themselves.
 type Servers struct {
-	// Kubeconfig is the file with this host's access. Its server is not used.
-	Kubeconfig string
-	// Name is what the servers' certificates must say, whichever is asked.
-	Name string
+	// Kubeconfig, Name and Limit are as those of an Access. The kubeconfig's server
+	// is not used.
+	Kubeconfig, Name string
+	Limit            Limit
 	// Addresses returns the base URLs, https://HOST:PORT, in the order in which
 	// they are to be tried.
 	Addresses func() []string
@@ -36,7 +34,12 @@ type Servers struct {
 	read    time.Time // of the kubeconfig that the clients were made from
 	clients map[string]*Client
 	failed  map[string]time.Time // when an address last did, until it answers
+
+	dial dial // of tests; nil for the host's network
 }
+
+// dial makes a connection.
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // dialTimeout is how long one address may take to answer: what has none in
 // this time is no neighbour.
@@ -64,6 +67,9 @@ func impatient(_, _ string, conn syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
+// errNoAddress says that there is nobody to ask.
+var errNoAddress = errors.New("no address of the API is known")
+
 // Try does something with a server that answers. An answer that refuses is an
 // answer: another server would refuse too. Where there are several, the one that
 // is asked first has a quarter of the time that is left: an API server whose etcd
@@ -73,7 +79,7 @@ func impatient(_, _ string, conn syscall.RawConn) error {
 func (s *Servers) Try(ctx context.Context, do func(context.Context, *Client) error) error {
 	addresses := s.order(time.Now())
 	if len(addresses) == 0 {
-		return errors.New("no address of the API is known")
+		return errNoAddress
 	}
 	var errs []error
 	alone := len(addresses) == 1
@@ -160,18 +166,25 @@ func (s *Servers) quickest(ctx context.Context, addresses []string) (string, err
 	return "", errors.Join(errs...)
 }
 
-// order returns the addresses in the order in which they are asked now.
+// order returns the addresses in the order in which they are asked now: where all
+// failed lately, the one whose failure is longest ago comes first.
 func (s *Servers) order(now time.Time) []string {
 	out := slices.Clone(s.Addresses())
-	slices.SortStableFunc(out, func(a, b string) int { return order.First(s.well(a, now), s.well(b, now)) })
+	slices.SortStableFunc(out, func(a, b string) int { return s.failedAt(a, now).Compare(s.failedAt(b, now)) })
 	return out
 }
 
 // well reports whether an address has not failed lately.
-func (s *Servers) well(address string, now time.Time) bool {
+func (s *Servers) well(address string, now time.Time) bool { return s.failedAt(address, now).IsZero() }
+
+// failedAt is when an address failed, zero where that is long ago.
+func (s *Servers) failedAt(address string, now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.Sub(s.failed[address]) >= demoted
+	if at := s.failed[address]; now.Sub(at) < demoted {
+		return at
+	}
+	return time.Time{}
 }
 
 // note remembers whether an address answered.
@@ -210,30 +223,77 @@ func (s *Servers) client(address string) (*Client, error) {
 	if c := s.clients[address]; c != nil {
 		return c, nil
 	}
-	cfg, err := s.config(address)
+	cfg, err := s.at(address)
 	if err != nil {
 		return nil, err
 	}
-	set, err := kubernetes.NewForConfig(cfg)
+	c, err := newClient(cfg)
 	if err != nil {
 		return nil, err
 	}
-	s.clients[address] = &Client{set: set}
-	return s.clients[address], nil
+	s.clients[address] = c
+	return c, nil
 }
 
-func (s *Servers) config(address string) (*rest.Config, error) {
-	if _, err := url.Parse(address); err != nil {
-		return nil, fmt.Errorf("address of the API: %w", err)
-	}
-	cfg, err := access(s.Kubeconfig, address)
+// at is the access at one address.
+func (s *Servers) at(address string) (*rest.Config, error) {
+	cfg, err := Access{Kubeconfig: s.Kubeconfig, Server: address, Name: s.Name, Limit: s.Limit}.Config()
 	if err != nil {
 		return nil, err
 	}
-	if !cfg.Insecure {
-		cfg.ServerName = s.Name
-	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive, Control: impatient}
-	cfg.Dial = dialer.DialContext
+	cfg.Dial = s.connect()
 	return cfg, nil
+}
+
+// Config is for a library that wants one server: each of its connections goes to
+// the first address that takes one, whichever it asks for.
+func (s *Servers) Config() (*rest.Config, error) {
+	addresses := s.Addresses()
+	if len(addresses) == 0 {
+		return nil, errNoAddress
+	}
+	cfg, err := s.at(addresses[0])
+	if err != nil {
+		return nil, err
+	}
+	cfg.Dial = s.connectAny
+	return cfg, nil
+}
+
+// connectAny connects to the first address that takes the connection.
+func (s *Servers) connectAny(ctx context.Context, network, _ string) (net.Conn, error) {
+	errs := []error{errNoAddress}
+	for i, address := range s.order(time.Now()) {
+		if i == 0 {
+			errs = nil
+		}
+		at, err := hostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := s.connect()(ctx, network, at)
+		s.note(address, err == nil, time.Now())
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// hostPort is where a base URL leads.
+func hostPort(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("address of the API: %w", err)
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), nil
+}
+
+// connect is how connections to one address are made.
+func (s *Servers) connect() dial {
+	if s.dial != nil {
+		return s.dial
+	}
+	return (&net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive, Control: impatient}).DialContext
 }

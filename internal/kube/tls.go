@@ -11,14 +11,14 @@ import (
 // kubeconfig, and verified by a name that the server's certificate must say. It
 // is read anew each time, since certificates change.
 func TLS(kubeconfig, name string) (*tls.Config, error) {
-	cfg, err := access(kubeconfig, "")
+	cfg, err := Access{Kubeconfig: kubeconfig, Name: name}.Config()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Insecure || cfg.BearerToken != "" || cfg.BearerTokenFile != "" || cfg.ExecProvider != nil {
 		return nil, fmt.Errorf("kubeconfig %s: a client certificate and a verified server are needed", kubeconfig)
 	}
-	cfg.ServerName, cfg.NextProtos = name, []string{"http/1.1"}
+	cfg.NextProtos = []string{"http/1.1"}
 	out, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/dashboard"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/kube"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/status"
 )
@@ -43,7 +43,7 @@ speaks HTTP without encryption, inside the cluster.`,
 }
 
 func serveDashboard(ctx context.Context, streams command.Streams, kubeconfig, address string) error {
-	cfg, err := podAccess(kubeconfig)
+	cfg, err := kube.Access{Kubeconfig: kubeconfig}.Config()
 	if err != nil {
 		return err
 	}
@@ -57,22 +57,6 @@ func serveDashboard(ctx context.Context, streams command.Streams, kubeconfig, ad
 	}
 	_, _ = fmt.Fprintf(streams.Err, "the page is at http://%s/\n", l.Addr())
 	return dashboard.New(look).Serve(ctx, l)
-}
-
-// podAccess is a pod's on the pod network, which has no API server of its own.
-func podAccess(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		cfg, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("find the cluster of this pod (elsewhere give --kubeconfig): %w", err)
-		}
-		return cfg, nil
-	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
-	}
-	return cfg, nil
 }
 
 func lookAt(cfg *rest.Config) (func(context.Context) (standing.View, error), error) {

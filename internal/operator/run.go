@@ -14,19 +14,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	configv1 "github.com/openshift/api/config/v1"
-	etcdv1 "github.com/openshift/api/etcd/v1"
-	operatorv1 "github.com/openshift/api/operator/v1"
 	"github.com/spf13/cobra"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -36,6 +26,7 @@ import (
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/operator/twonode"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/render/router"
@@ -140,58 +131,20 @@ func addTwoNode(manager ctrl.Manager, ask asker, authorities string) error {
 // host first: what an operator has to mend may be the way to the others.
 func (o options) access() (*rest.Config, error) {
 	if o.kubeconfig != "" {
-		cfg, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-		if err != nil {
-			return nil, fmt.Errorf("read kubeconfig %s: %w", o.kubeconfig, err)
-		}
-		return cfg, nil
+		return kube.Access{Kubeconfig: o.kubeconfig, Limit: kube.LoopLimit}.Config()
 	}
-	cfg, err := rest.InClusterConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the cluster of this pod (elsewhere give --kubeconfig): %w", err)
-	}
-	service := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
-	cfg.Host = "https://" + ownAPIServer
-	cfg.Dial = firstOf(ownAPIServer, service)
-	return cfg, nil
+	servers := &kube.Servers{Limit: kube.LoopLimit, Addresses: func() []string {
+		service := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
+		return []string{ownAPIServer, "https://" + service}
+	}}
+	return servers.Config()
 }
 
 // ownAPIServer is this host's, which is for its loopback address too.
-const ownAPIServer = "127.0.0.1:6443"
-
-// dialTimeout bounds each try: what is on this host answers or refuses at once.
-const dialTimeout = 3 * time.Second
-
-// firstOf connects to the first address that takes the connection, whatever
-// address is asked for.
-func firstOf(addresses ...string) func(context.Context, string, string) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		var errs []error
-		for _, address := range addresses {
-			conn, err := dialer.DialContext(ctx, network, address)
-			if err == nil {
-				return conn, nil
-			}
-			errs = append(errs, err)
-		}
-		return nil, errors.Join(errs...)
-	}
-}
+const ownAPIServer = "https://127.0.0.1:6443"
 
 // newScheme knows the kinds that controllers read and write.
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
-		configv1.Install, etcdv1.Install, operatorv1.Install, router.InstallHosts,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
-}
+func newScheme() (*runtime.Scheme, error) { return kube.NewScheme(router.InstallHosts) }
 
 // managing is how a manager runs.
 type managing struct {

@@ -15,13 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/kube"
 )
 
 // saidAPI is who says what the API has.
@@ -41,12 +40,9 @@ type API struct {
 // OpenKubeconfig is the API by a kubeconfig. Where server is not empty it is
 // asked there.
 func OpenKubeconfig(path, server string) (*API, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", path)
+	cfg, err := kube.Access{Kubeconfig: path, Server: server}.Config()
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
-	}
-	if server != "" {
-		cfg.Host = server
+		return nil, err
 	}
 	return OpenAPI(cfg)
 }
@@ -55,11 +51,11 @@ func OpenKubeconfig(path, server string) (*API, error) {
 // asks which kinds there are: that would take as long as the rest.
 func OpenAPI(access *rest.Config) (*API, error) {
 	cfg := rest.CopyConfig(access)
-	cfg.QPS, cfg.Burst, cfg.Timeout = 50, 100, Limit
+	cfg.Timeout = Limit
 	clock := &clock{now: time.Now}
 	cfg.Wrap(clock.through)
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), configv1.Install(scheme), etcdv1.Install(scheme), operatorv1.Install(scheme)); err != nil {
+	scheme, err := kube.NewScheme()
+	if err != nil {
 		return nil, err
 	}
 	reader, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: kinds()})

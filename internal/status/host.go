@@ -24,7 +24,7 @@ import (
 )
 
 // networkPath is where a host's agent leaves how its network is doing.
-const networkPath = "/run/holdfast/network.json"
+const networkPath = state.NetworkStatusPath
 
 // Host is a host whose daemons and files can be reached: the one that this runs
 // on, or one of a lab. It needs no API.

@@ -22,7 +22,7 @@ import (
 
 // adminKubeconfig is what kubeadm leaves on a control plane. What only an
 // administrator may make is made by it, and nothing else is done.
-const adminKubeconfig = "/etc/kubernetes/admin.conf"
+const adminKubeconfig = state.AdminKubeconfig
 
 // How often it is looked at who the agent is: as long as it is nobody, and then.
 const (

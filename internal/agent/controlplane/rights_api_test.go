@@ -45,7 +45,7 @@ import (
 // not call by its own account, and who does.
 var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
-	"SetAnnotations": "kubelet's account", "EtcdConditions": "the installation", "PodLogs": "a person",
+	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 }
 
 // recorder is a way to the API by the agent's account, which notes what is asked.
@@ -181,20 +181,20 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 		"CreateNode": func(ctx context.Context, k *kube.Client) error { // with labels that kubelet may not set
 			return k.CreateNode(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-9", Labels: map[string]string{state.LabelControlPlane: ""}}})
 		},
-		"NodeService": func(ctx context.Context, k *kube.Client) error { _, err := k.NodeService(ctx, node); return err },
 		"PatchNode": func(ctx context.Context, k *kube.Client) error {
-			n, err := k.NodeService(ctx, node)
+			of := services{k}
+			n, err := of.NodeService(ctx, node)
 			if err != nil {
 				return err
 			}
-			return k.PatchNode(ctx, node, outofservice.Patch(n, outofservice.Verdict{Action: outofservice.Add, Mark: "cp-1 2026-11-20T08:50:00Z"}))
+			return of.PatchNode(ctx, node, outofservice.Patch(n, outofservice.Verdict{Action: outofservice.Add, Mark: "cp-1 2026-11-20T08:50:00Z"}))
 		},
 		"MarkUnready": func(ctx context.Context, k *kube.Client) error { return k.MarkUnready(ctx, node, "x", at) },
-		"WatchNodeServices": func(ctx context.Context, k *kube.Client) error {
+		"WatchNodes": func(ctx context.Context, k *kube.Client) error {
 			ctx, stop := context.WithCancel(ctx)
-			return canceled(k.WatchNodeServices(ctx, func([]outofservice.Node) { stop() }))
+			return canceled(k.WatchNodes(ctx, func([]*corev1.Node) { stop() }))
 		},
-		"Places": func(ctx context.Context, k *kube.Client) error { _, err := k.Places(ctx); return err },
+		"Pods": func(ctx context.Context, k *kube.Client) error { _, err := k.Pods(ctx); return err },
 		"EachPod": func(ctx context.Context, k *kube.Client) error {
 			_, err := k.EachPod(ctx, func(*corev1.Pod) {})
 			return err

@@ -40,7 +40,7 @@ func (r *Agent) keepTaints(ctx context.Context) {
 	if client == nil {
 		return
 	}
-	t.api = client
+	t.api = services{client}
 	go t.follow(ctx, client, wake, r.trouble("taints"))
 	t.loop(ctx, wake.c)
 }
@@ -128,7 +128,7 @@ func evidenceEvents(ctx context.Context, wake waker, fenced, word string) error 
 // follow wakes whenever a node that carries our mark has changed.
 func (t *taints) follow(ctx context.Context, client *kube.Client, wake waker, trouble pace.Trouble) {
 	for ctx.Err() == nil {
-		err := client.WatchNodeServices(ctx, func(nodes []outofservice.Node) {
+		err := services{client}.watch(ctx, func(nodes []outofservice.Node) {
 			trouble.Hear(nil)
 			if t.noteMarked(nodes) {
 				wake.wake()

@@ -30,7 +30,7 @@ import (
 )
 
 // kubeconfig is kubelet's: the one account of the API that every host has.
-const kubeconfig = "/etc/kubernetes/kubelet.conf"
+const kubeconfig = state.KubeletKubeconfig
 
 // unnamed is the pause between two looks for a name of the host.
 const unnamed = time.Second

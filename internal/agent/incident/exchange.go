@@ -40,7 +40,7 @@ func accessOf(s *site.Site) access {
 		return []string{"https://" + site.HostPort("127.0.0.1", site.APIPort), "https://" + site.HostPort(s.APIHost(), site.APIPort)}
 	}}
 	return func(ctx context.Context, do func(context.Context, api) error) error {
-		return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return do(ctx, c) })
+		return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return do(ctx, client{c}) })
 	}
 }
 

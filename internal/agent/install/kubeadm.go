@@ -18,8 +18,8 @@ import (
 // Files of kubeadm on the host.
 const (
 	kubeadmConfig   = "/etc/holdfast/kubeadm.yaml"
-	adminKubeconfig = "/etc/kubernetes/admin.conf"
-	kubeletConfig   = "/etc/kubernetes/kubelet.conf"
+	adminKubeconfig = state.AdminKubeconfig
+	kubeletConfig   = state.KubeletKubeconfig
 )
 
 // kubeadmInit starts the cluster on this host. kubeadm keeps certificates,

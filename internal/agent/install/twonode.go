@@ -5,6 +5,9 @@ import (
 	"errors"
 	"time"
 
+	operatorv1 "github.com/openshift/api/operator/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/kube"
 )
@@ -17,14 +20,27 @@ func (r *run) waitTwoNode(ctx context.Context) error {
 		return err
 	}
 	return r.poll(ctx, 500*time.Millisecond, func(ctx context.Context) (bool, string, error) {
-		conditions, err := client.EtcdConditions(ctx)
+		etcd, err := client.Etcd(ctx)
 		if err != nil {
 			return false, "", err
 		}
-		is := installation.OfTwoNode(conditions)
+		is := installation.OfTwoNode(conditionsOf(etcd))
 		if is.Failing != "" {
 			return false, "", errors.New(is.Failing)
 		}
 		return is.Done, is.Doing, nil
 	})
+}
+
+// conditionsOf is what the operator says of etcd, nothing where there is no such
+// object yet.
+func conditionsOf(etcd *operatorv1.Etcd) []handover.Condition {
+	if etcd == nil {
+		return nil
+	}
+	var out []handover.Condition
+	for _, c := range etcd.Status.Conditions {
+		out = append(out, handover.Of(c))
+	}
+	return out
 }

@@ -13,7 +13,7 @@ import (
 
 // StatusPath is where the agent leaves how the network of its host is doing,
 // for people and for `holdfast status`.
-const StatusPath = "/run/holdfast/network.json"
+const StatusPath = state.NetworkStatusPath
 
 // Status is how the network of a host is doing.
 type Status struct {

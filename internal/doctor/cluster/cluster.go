@@ -10,20 +10,15 @@ import (
 	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -36,9 +31,9 @@ type Cluster struct {
 // Open returns the cluster of a kubeconfig. It reaches nothing yet but what the
 // client needs to know about the API.
 func Open(kubeconfig string) (*Cluster, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	cfg, err := kube.Access{Kubeconfig: kubeconfig}.Config()
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+		return nil, err
 	}
 	return At(cfg)
 }
@@ -49,13 +44,10 @@ const dialTime = 15 * time.Second
 // At is Open for an access that is there already.
 func At(cfg *rest.Config) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS, cfg.Burst = 50, 100 // a person waits
 	cfg.Timeout = dialTime
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme, admissionv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
 	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {

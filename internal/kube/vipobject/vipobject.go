@@ -13,12 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -27,16 +26,13 @@ const ClusterName = "cluster"
 
 // Open returns a client for the objects here, by a kubeconfig.
 func Open(kubeconfig string) (client.Client, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	cfg, err := kube.Access{Kubeconfig: kubeconfig}.Config()
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+		return nil, err
 	}
-	cfg.QPS, cfg.Burst = 50, 100 // a person waits
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
 	}
 	return client.New(cfg, client.Options{Scheme: scheme})
 }

@@ -1,6 +1,7 @@
-package kube
+package controlplane
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,17 +12,14 @@ import (
 
 	"github.com/holdfast/holdfast/internal/apitest"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/kube"
 )
 
 // TestTheAPIServerTakesThePatches shows on a real API server what the fake one
 // cannot: how it spells a list of taints that a test has to match, and that it
 // refuses a patch of an old view.
 func TestTheAPIServerTakesThePatches(t *testing.T) {
-	set, err := kubernetes.NewForConfig(apitest.Need(t, server).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &Client{set: set}
+	set, c := servicesAt(t)
 	added := metav1.NewTime(time.Date(2026, 11, 20, 8, 30, 0, 0, time.FixedZone("", 3600)))
 	for name, node := range map[string]*corev1.Node{
 		"bare": {},
@@ -57,7 +55,24 @@ func TestTheAPIServerTakesThePatches(t *testing.T) {
 	}
 }
 
-func service(t *testing.T, c *Client, name string) outofservice.Node {
+// servicesAt is a real API server, as a test and as the agent reach it.
+func servicesAt(t *testing.T) (kubernetes.Interface, services) {
+	t.Helper()
+	api := apitest.Need(t, server)
+	set, err := kubernetes.NewForConfig(api.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kube.Open(api.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set, services{client}
+}
+
+var tainted = outofservice.Verdict{Action: outofservice.Add, Mark: "cp-1 2026-11-20T09:00:00Z"}
+
+func service(t *testing.T, c services, name string) outofservice.Node {
 	t.Helper()
 	n, err := c.NodeService(t.Context(), name)
 	if err != nil {
@@ -80,7 +95,7 @@ func ofOthers(taints []outofservice.Taint) []outofservice.Taint {
 
 // change carries a verdict out and returns the view that it fitted: one that is
 // too old is looked at again, as the agent does.
-func change(t *testing.T, c *Client, n outofservice.Node, v outofservice.Verdict) outofservice.Node {
+func change(t *testing.T, c services, n outofservice.Node, v outofservice.Verdict) outofservice.Node {
 	t.Helper()
 	var err error
 	for range 20 {
@@ -94,13 +109,10 @@ func change(t *testing.T, c *Client, n outofservice.Node, v outofservice.Verdict
 }
 
 func TestTheAPIServerTakesThatANodeIsNotReady(t *testing.T) {
-	set, err := kubernetes.NewForConfig(apitest.Need(t, server).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &Client{set: set}
+	set, c := servicesAt(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "unready"}}
-	if node, err = set.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+	node, err := set.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	then := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
@@ -122,5 +134,32 @@ func TestTheAPIServerTakesThatANodeIsNotReady(t *testing.T) {
 	got, err := set.CoreV1().Nodes().Get(t.Context(), "unready", metav1.GetOptions{})
 	if err != nil || len(got.Status.Conditions) != 2 {
 		t.Errorf("%+v, %v", got.Status.Conditions, err)
+	}
+}
+
+func TestWhatDecidesAboutANodeIsReadFromIt(t *testing.T) {
+	at := metav1.Date(2026, 11, 20, 8, 30, 0, 0, time.FixedZone("", 3600))
+	got := serviceOf(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "cp-2", ResourceVersion: "7", Annotations: map[string]string{"a": "b"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at}, {Key: "n"}}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: at, LastHeartbeatTime: at},
+		}},
+	})
+	want := outofservice.Node{
+		Name: "cp-2", ResourceVersion: "7", Annotations: map[string]string{"a": "b"},
+		Taints: []outofservice.Taint{{Key: "k", Value: "v", Effect: "NoExecute", TimeAdded: "2026-11-20T07:30:00Z"}, {Key: "n"}},
+		Ready:  true, ReadySince: at.Time, Heartbeat: at.Time,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestANodeThatIsNotThereIsAnError(t *testing.T) {
+	_, c := servicesAt(t)
+	if n, err := c.NodeService(t.Context(), "nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("%+v, %v", n, err)
 	}
 }

@@ -1,0 +1,40 @@
+package incident
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/kube"
+)
+
+// client is an API server as package incident asks it.
+type client struct{ *kube.Client }
+
+// Places returns where pods run, as far as it tells whether those of a lost
+// host run elsewhere.
+func (c client) Places(ctx context.Context) ([]decide.Pod, error) {
+	pods, err := c.Pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]decide.Pod, 0, len(pods))
+	for i := range pods {
+		out = append(out, placeOf(&pods[i]))
+	}
+	return out, nil
+}
+
+func placeOf(p *corev1.Pod) decide.Pod {
+	out := decide.Pod{Node: p.Spec.NodeName, Created: p.CreationTimestamp.Time, Ends: p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
+	for _, o := range p.OwnerReferences {
+		out.Bound = out.Bound || o.Kind == "DaemonSet" || o.Kind == "Node"
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			out.Ready = c.LastTransitionTime.Time
+		}
+	}
+	return out
+}
