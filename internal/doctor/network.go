@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/uplink"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/nic"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
@@ -293,7 +294,7 @@ func route(routes []state.HostRoute, to netip.Addr) (best state.HostRoute, ok bo
 
 // devices are the fence devices that Pacemaker has.
 func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
-	text, err := l.tool(ctx, "cibadmin", "--query")
+	text, err := l.ask(ctx, pacemaker.Configuration())
 	if err != nil {
 		return nil, err
 	}

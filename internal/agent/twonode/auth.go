@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 )
 
 // Files of pcs and Corosync.
@@ -139,7 +140,7 @@ func (h *Host) clean(ctx context.Context, example bool) error {
 	if running := h.running(ctx); !example && len(running) > 0 {
 		return fmt.Errorf("%s runs, and %s is gone: copy that from the other host, or stop it; nothing was changed", strings.Join(running, ", "), corosyncConf)
 	}
-	return h.do(ctx, "what an earlier cluster left is nobody's", host.Command("pcs", "cluster", "destroy"))
+	return h.do(ctx, "what an earlier cluster left is nobody's", pacemaker.Destroy())
 }
 
 // running are the cluster's services that run. In a dry run nobody is asked.
@@ -190,15 +191,18 @@ func (h *Host) change(ctx context.Context, steps []twonode.Command) error {
 	if !h.DryRun && !slices.Contains(h.running(ctx), units[0]) {
 		return nil // it reads the file when it starts
 	}
-	return h.do(ctx, "Corosync goes by the new file", host.Command("corosync-cfgtool", "-R"))
+	return h.do(ctx, "Corosync goes by the new file", pacemaker.Reload())
 }
 
 // edit carries pcs' commands out on the file of work and puts that in place. pcs
 // speaks to nobody where it is given a file.
 func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
 	for _, s := range steps {
-		args := append(slices.Clone(s.Args), "--corosync_conf", h.path(workConf))
-		if err := h.do(ctx, s.Why, host.Command("pcs", args...)); err != nil {
+		c, err := pacemaker.EditCorosync(h.path(workConf), s.Args...)
+		if err != nil {
+			return err
+		}
+		if err := h.do(ctx, s.Why, c); err != nil {
 			return err
 		}
 	}
