@@ -43,6 +43,7 @@ var layers = map[string]layer{
 	"internal/bmc":          pure,
 	"internal/viprule":      pure,
 	"internal/etcdpod":      pure,
+	"internal/corosync":     pure,
 	"internal/config":       pure,
 	"internal/topology":     pure,
 	"internal/plan":         pure,
@@ -113,7 +114,7 @@ var generators = []string{"internal/render/manifests/gen"}
 // pureOrder is the way that data flows among pure packages: each imports only
 // what stands before it.
 var pureOrder = []string{
-	"internal/state", "internal/secret", "internal/netaddr", "internal/bmc", "internal/etcdpod", "internal/jointoken", "internal/viprule", "internal/config", "internal/topology", "internal/payload",
+	"internal/state", "internal/secret", "internal/netaddr", "internal/bmc", "internal/corosync", "internal/etcdpod", "internal/jointoken", "internal/viprule", "internal/config", "internal/topology", "internal/payload",
 	"internal/ignition", "internal/site", "internal/decide", "internal/render", "internal/plan",
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/corosync"
 )
 
 // manager is the one package that names the tools of Corosync and Pacemaker in
@@ -151,6 +153,19 @@ func TestAnOrderThatTheTableDoesNotNameIsFound(t *testing.T) {
 		file := source(t, c.text)
 		if got := constants(map[string]*ast.File{"": file}).untold(file); (len(got) > 0) != c.bad {
 			t.Errorf("%s: found %q", name, got)
+		}
+	}
+}
+
+func TestOnePackageReadsCorosyncsConfiguration(t *testing.T) {
+	for _, p := range listPackages(t) {
+		if l, ok := layerOf(p.ImportPath); !ok || l == lab || within(p.ImportPath, module+"internal/corosync") {
+			continue
+		}
+		for name, file := range parsed(t, p) {
+			if says(file, strconv.Quote(corosync.Path)) {
+				t.Errorf("%s/%s spells %s out: take corosync.Path, and corosync.Parse", strings.TrimPrefix(p.ImportPath, module), name, corosync.Path)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/site"
@@ -94,7 +95,7 @@ type fileSet struct{ path, what, at, name string }
 // pcsd's tokens are left where they are.
 func files() []fileSet {
 	return []fileSet{
-		{"pacemaker/corosync.conf", "Corosync's configuration", "/etc/corosync/corosync.conf", ""},
+		{"pacemaker/corosync.conf", "Corosync's configuration", corosync.Path, ""},
 		{"etcd/record.json", "the record of etcd", state.EtcdRecordPath, ""},
 		{"etcd/parameters.txt", "parameters of etcd", filepath.Dir(state.EtcdParametersPath), `.+[.]json`},
 		{"etcd/run.txt", "what etcd's agent remembers of this boot", filepath.Dir(state.EtcdWishPath), `.+[.]json`},

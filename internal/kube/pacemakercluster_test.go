@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -41,7 +42,7 @@ func seen(t *testing.T, dir string) etcdv1.PacemakerClusterStatus {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conf, err := pacemakerstatus.ParseCorosync(text)
+		conf, err := corosync.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-logr/logr/testr"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -46,7 +47,7 @@ func (c *cluster) saw(name string, at time.Time, addresses ...string) {
 	must(c.t, err)
 	text, err = os.ReadFile(filepath.Join(dir, "corosync.conf"))
 	must(c.t, err)
-	conf, err := pacemakerstatus.ParseCorosync(text)
+	conf, err := corosync.Parse(text)
 	must(c.t, err)
 	for i, a := range addresses {
 		conf.Nodes[i].Addresses = []string{a}

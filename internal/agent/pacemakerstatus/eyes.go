@@ -11,6 +11,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/etcdagent"
@@ -21,8 +22,6 @@ import (
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-const corosyncConf = "/etc/corosync/corosync.conf"
 
 // happens are the folders in which something is written when something
 // happens: Pacemaker's log, which has each change of the CIB and of attributes
@@ -40,7 +39,7 @@ type eyes struct {
 	name       string // of this host
 	membership state.Fact[state.Membership]
 	quorate    time.Time // since when this host has quorum; zero while it has none
-	corosync   state.Fact[decide.Corosync]
+	corosync   state.Fact[corosync.Conf]
 }
 
 func ownName() (string, error) {
@@ -64,7 +63,7 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 	if in.Cluster.Value.Wonders() {
 		in.Found = found(ctx)
 	}
-	in.Corosync = readCorosync(corosyncConf)
+	in.Corosync = readCorosync(corosync.Path)
 	in.Drift = drift(e.settings)
 	if r, err := askEtcd(ctx); err == nil {
 		in.Etcd = state.Known(r)
@@ -110,14 +109,14 @@ func (e *eyes) join(m state.Fact[state.Membership]) {
 	}
 }
 
-func readCorosync(path string) state.Fact[decide.Corosync] {
+func readCorosync(path string) state.Fact[corosync.Conf] {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return state.Fact[decide.Corosync]{}
+		return state.Fact[corosync.Conf]{}
 	}
-	c, err := decide.ParseCorosync(text)
+	c, err := corosync.Parse(text)
 	if err != nil {
-		return state.Fact[decide.Corosync]{}
+		return state.Fact[corosync.Conf]{}
 	}
 	return state.Known(c)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/pacemaker"
@@ -20,7 +21,7 @@ import (
 const (
 	// usersFile holds the tokens that pcsd takes.
 	usersFile    = "/var/lib/pcsd/pcs_users.conf"
-	corosyncConf = "/etc/corosync/corosync.conf"
+	corosyncConf = corosync.Path
 	corosyncKey  = "/etc/corosync/authkey"
 	accounts     = "/etc/passwd"
 	// workConf is where pcs makes a corosync.conf before it is put in place.
@@ -214,12 +215,12 @@ func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
 	if err != nil {
 		return err
 	}
-	made, err := twonode.ParseCorosync(text)
+	made, err := corosync.Parse(text)
 	if err != nil {
 		return fmt.Errorf("pcs made a file that nobody can read: %w", err)
 	}
-	if made.Plain() != "" {
-		return fmt.Errorf("pcs made a corosync.conf without %s; nothing was changed", made.Plain())
+	if lacks := twonode.CorosyncOf(made).Plain(); lacks != "" {
+		return fmt.Errorf("pcs made a corosync.conf without %s; nothing was changed", lacks)
 	}
 	return errors.Join(h.write(corosyncConf, text, 0o644), h.discard(workConf))
 }
@@ -237,7 +238,8 @@ func (h *Host) corosync() (twonode.Corosync, error) {
 	if err != nil {
 		return twonode.Corosync{}, err
 	}
-	return twonode.ParseCorosync(text)
+	conf, err := corosync.Parse(text)
+	return twonode.CorosyncOf(conf), err
 }
 
 // discard removes a file of ours, if it is there.

@@ -11,6 +11,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/state"
@@ -34,7 +35,7 @@ func object(t *testing.T, name string, at time.Time, before *etcdv1.PacemakerClu
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, err := pacemakerstatus.ParseCorosync(text)
+	conf, err := corosync.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,17 +114,3 @@ type Fence struct {
 
 // Ban keeps a resource from a node.
 type Ban struct{ Resource, Node string }
-
-// Corosync is what corosync.conf says of the hosts.
-type Corosync struct {
-	Nodes []Host
-	// TwoNode is true where one of two has quorum, WaitsNot where a booted host
-	// does not wait for its peer any more.
-	TwoNode, WaitsNot bool
-}
-
-// Host is a node of corosync.conf; its addresses are those of its links.
-type Host struct {
-	Name      string
-	Addresses []string
-}

@@ -11,6 +11,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -136,7 +137,7 @@ func (v view) member(n Node) metav1.Condition {
 		return nodeMember.is(false, fmt.Sprintf("it is a %.20s node", n.Kind))
 	}
 	c := v.Corosync
-	if c.Known && !slices.ContainsFunc(c.Value.Nodes, func(h Host) bool { return h.Name == n.Name }) {
+	if c.Known && !slices.ContainsFunc(c.Value.Nodes, func(h corosync.Node) bool { return h.Name == n.Name }) {
 		return nodeMember.is(false, "Pacemaker knows it and corosync.conf does not name it")
 	}
 	return nodeMember.is(true)
@@ -285,7 +286,7 @@ func (in Input) Patient(before etcdv1.PacemakerClusterStatus, silent time.Durati
 
 // gone reports whether a host is not in Corosync's membership.
 func (in Input) gone() bool {
-	return slices.ContainsFunc(in.Corosync.Value.Nodes, func(h Host) bool { return !in.there(h.Name) })
+	return slices.ContainsFunc(in.Corosync.Value.Nodes, func(h corosync.Node) bool { return !in.there(h.Name) })
 }
 
 func nameOf(m state.EtcdMember, otherwise string) string {

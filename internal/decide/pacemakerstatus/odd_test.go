@@ -8,6 +8,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -98,7 +99,7 @@ func TestHardCase29OddNodes(t *testing.T) {
 			in.Corosync.Value.Nodes = in.Corosync.Value.Nodes[:1]
 		}, where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "not listed: cp-2, whose address is not known"},
 		"none at all": {corpus: "no-nodes", change: func(in *Input) {
-			in.Corosync = state.Fact[Corosync]{}
+			in.Corosync = state.Fact[corosync.Conf]{}
 		}, where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "InsufficientNodes"},
 		"three": {corpus: "three-nodes", where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "ExcessiveNodes"},
 		"six, of which the API holds five": {corpus: "six-nodes", change: func(in *Input) {

@@ -9,6 +9,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -22,7 +23,7 @@ type Input struct {
 	Cluster state.Fact[Cluster]
 	Trouble string
 	// Corosync is unknown where its configuration cannot be read.
-	Corosync state.Fact[Corosync]
+	Corosync state.Fact[corosync.Conf]
 	// Membership is what Corosync says now. It knows of a lost host before
 	// Pacemaker does.
 	Membership state.Fact[state.Membership]

@@ -12,6 +12,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -82,8 +83,8 @@ func TestB1ListsThatAreEmptyAreWritten(t *testing.T) {
 
 func input(t *testing.T, name string) Input {
 	t.Helper()
-	return Input{Host: "cp-1", Cluster: state.Known(parsed(t, name)), Corosync: state.Known(Corosync{TwoNode: true, Nodes: []Host{
-		{"cp-1", []string{"10.98.0.11"}}, {"cp-2", []string{"10.98.0.12"}},
+	return Input{Host: "cp-1", Cluster: state.Known(parsed(t, name)), Corosync: state.Known(corosync.Conf{TwoNode: true, Nodes: []corosync.Node{
+		{Name: "cp-1", Addresses: []string{"10.98.0.11"}}, {Name: "cp-2", Addresses: []string{"10.98.0.12"}},
 	}})}
 }
 

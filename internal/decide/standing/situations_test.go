@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -47,7 +48,7 @@ func recordedWith(t *testing.T, name string, etcd *state.EtcdReport, found map[s
 	must(t, err)
 	conf, err := os.ReadFile(filepath.Join(dir, "corosync.conf"))
 	must(t, err)
-	corosync, err := pacemakerstatus.ParseCorosync(conf)
+	corosync, err := corosync.Parse(conf)
 	must(t, err)
 	in.Cluster, in.Corosync = state.Known(cluster), state.Known(corosync)
 	if etcd != nil {

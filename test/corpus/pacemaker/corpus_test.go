@@ -13,6 +13,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/state"
@@ -36,7 +37,7 @@ func read(t *testing.T, dir string) pacemakerstatus.Input {
 		t.Fatalf("%s: %v", dir, err)
 	}
 	if text, err = os.ReadFile(filepath.Join(dir, "corosync.conf")); err == nil {
-		conf, err := pacemakerstatus.ParseCorosync(text)
+		conf, err := corosync.Parse(text)
 		if err != nil {
 			t.Fatalf("%s: %v", dir, err)
 		}
