@@ -41,7 +41,8 @@ var otherwise = map[string]map[string]string{
 	"internal/payload":                {"pcs": "a package to install", "/usr/sbin/fence_holdfast": "a file to install"},
 	"internal/fence":                  {"/usr/sbin/fence_redfish": "the driver behind our own fence agent"},
 	"internal/decide/twonode":         {"fence_holdfast": "the type of a resource"},
-	"internal/decide/pacemakerstatus": {"crm_mon": "an element", "fence_history": "an element", "fence_event": "an element", "fence_holdfast": "the type of a resource"},
+	"internal/decide/pacemakerstatus": {"fence_holdfast": "the type of a resource"},
+	"internal/crmmon":                 {"crm_mon": "an element", "fence_history": "an element", "fence_event": "an element"},
 }
 
 // The test bed is left out: it plays the person, and what breaks.

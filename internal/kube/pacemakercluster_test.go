@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/apitest"
 	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -29,11 +30,11 @@ func seen(t *testing.T, dir string) etcdv1.PacemakerClusterStatus {
 		t.Fatal(err)
 	}
 	in := pacemakerstatus.Input{Host: "cp-1", Addresses: map[string][]string{}}
-	c, err := pacemakerstatus.Parse(text, time.UTC)
-	if err != nil && !errors.Is(err, pacemakerstatus.ErrNotRunning) {
+	c, err := crmmon.Parse(text, time.UTC)
+	if err != nil && !errors.Is(err, crmmon.ErrNotRunning) {
 		t.Fatal(err)
 	}
-	in.Cluster = state.Fact[pacemakerstatus.Cluster]{Known: err == nil, Value: c}
+	in.Cluster = state.Fact[crmmon.Cluster]{Known: err == nil, Value: c}
 	for i, n := range c.Nodes {
 		in.Addresses[n.Name] = []string{"2001:DB8::" + string(rune('a'+i))}
 	}

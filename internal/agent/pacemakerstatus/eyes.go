@@ -50,17 +50,12 @@ func ownName() (string, error) {
 // look gathers what is known now. What cannot be read is unknown.
 func (e *eyes) look(ctx context.Context, name string) decide.Input {
 	in := decide.Input{Host: name}
-	text, err := pacemaker.Report(ctx)
-	if err == nil {
-		var c decide.Cluster
-		if c, err = decide.Parse(text, time.Local); err == nil {
-			in.Cluster = state.Known(c)
-		}
-	}
-	if err != nil {
+	if c, err := pacemaker.Report(ctx); err != nil {
 		in.Trouble = err.Error()
+	} else {
+		in.Cluster = state.Known(c)
 	}
-	if in.Cluster.Value.Wonders() {
+	if decide.Wonders(in.Cluster.Value) {
 		in.Found = found(ctx)
 	}
 	in.Corosync = readCorosync(corosync.Path)

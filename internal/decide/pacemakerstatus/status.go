@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -20,7 +21,7 @@ type Input struct {
 	Host string
 	// Cluster is unknown where Pacemaker does not answer on this host; Trouble
 	// says why.
-	Cluster state.Fact[Cluster]
+	Cluster state.Fact[crmmon.Cluster]
 	Trouble string
 	// Corosync is unknown where its configuration cannot be read.
 	Corosync state.Fact[corosync.Conf]
@@ -82,7 +83,7 @@ func counted(list []metav1.Condition) []metav1.Condition {
 // view is what one look has found, and who the nodes are.
 type view struct {
 	Input
-	cluster Cluster
+	cluster crmmon.Cluster
 	names   []string
 }
 
@@ -101,10 +102,10 @@ func (v view) allNames() []string {
 }
 
 // node is what Pacemaker says of one, unknown where it does not name it.
-func (v view) node(name string) state.Fact[Node] {
-	i := slices.IndexFunc(v.cluster.Nodes, func(n Node) bool { return n.Name == name })
+func (v view) node(name string) state.Fact[crmmon.Node] {
+	i := slices.IndexFunc(v.cluster.Nodes, func(n crmmon.Node) bool { return n.Name == name })
 	if !v.Cluster.Known || i < 0 {
-		return state.Fact[Node]{}
+		return state.Fact[crmmon.Node]{}
 	}
 	return state.Known(v.cluster.Nodes[i])
 }

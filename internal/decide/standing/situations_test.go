@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -44,7 +45,7 @@ func recordedWith(t *testing.T, name string, etcd *state.EtcdReport, found map[s
 	dir := filepath.Join(corpus, "pacemaker/cases", name, "cp-1")
 	text, err := os.ReadFile(filepath.Join(dir, "crm_mon.xml"))
 	must(t, err)
-	cluster, err := pacemakerstatus.Parse(text, time.UTC)
+	cluster, err := crmmon.Parse(text, time.UTC)
 	must(t, err)
 	conf, err := os.ReadFile(filepath.Join(dir, "corosync.conf"))
 	must(t, err)
