@@ -128,15 +128,10 @@ func askEtcd(ctx context.Context) (state.EtcdReport, error) {
 
 // watch wakes whenever something happens, until the context ends.
 func (e *eyes) watch(ctx context.Context, wake func()) {
-	go func() {
-		err := pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
-			e.join(m)
-			wake()
-		})
-		if ctx.Err() == nil {
-			e.logf("watch Corosync's membership: %v", err)
-		}
-	}()
+	go thisHostsMembers(e.logf).watch(ctx, func(m state.Fact[state.Membership]) {
+		e.join(m)
+		wake()
+	})
 	for ctx.Err() == nil {
 		if err := watchFolders(ctx, wake, happens); ctx.Err() == nil {
 			e.logf("watch Pacemaker's files: %v", err)
