@@ -61,9 +61,9 @@ func TestOnePackageReadsAndWritesTheFilesOfTheTwoNodeProtocol(t *testing.T) {
 					t.Errorf("%s/%s spells %s out: take state.%s", rel, name, text, constant)
 				}
 			}
-			for call := range calls(file) {
-				constant, _ := strings.CutPrefix(call, "state.")
-				form := slices.Contains([]string{"state.EncodeEtcdRecord", "state.DecodeEtcdRecord"}, call)
+			for _, call := range uses(file) {
+				constant, _ := strings.CutPrefix(call, "internal/state.")
+				form := slices.Contains([]string{"internal/state.EncodeEtcdRecord", "internal/state.DecodeEtcdRecord"}, call)
 				if _, is := paths[constant]; rel == "internal/records" || (!is && !form) {
 					continue
 				}

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -42,13 +44,11 @@ func commands(since time.Duration) []command {
 		{"versions/kubelet.txt", "version of kubelet", []string{"kubelet", "--version"}, false},
 		{"explain.txt", "what etcd does and why", []string{"holdfast", "explain", "-o", "json"}, false},
 		{"fencing/facts.json", "devices of fencing, without their accounts", []string{"holdfast", "fencing", "facts"}, false},
-		{"pacemaker/crm_mon.xml", "Pacemaker's status", []string{"crm_mon", "--one-shot", "--inactive", "--fence-history=3", "--output-as=xml"}, false},
-		{"pacemaker/cib.xml", "Pacemaker's configuration, without passwords", []string{"cibadmin", "--query"}, false},
-		{"pacemaker/status.txt", "Pacemaker's status for persons", []string{"pcs", "status", "--full"}, false},
-		{"pacemaker/fences.txt", "Pacemaker's history of fences", []string{"stonith_admin", "--history=*", "--verbose"}, false},
-		{"pacemaker/quorum.txt", "Corosync's membership", []string{"corosync-quorumtool", "-s"}, false},
-		{"pacemaker/links.txt", "Corosync's links", []string{"corosync-cfgtool", "-s"}, false},
-		{"pacemaker/corosync-map.txt", "what Corosync counts", []string{"corosync-cmapctl", "-m", "stats"}, false},
+	}
+	for _, q := range pacemaker.Evidence() {
+		out = append(out, command{"pacemaker/" + q.File, q.What, q.Line, false})
+	}
+	out = append(out, []command{
 		{"etcd/containers.txt", "podman's containers", []string{"podman", "--cgroup-manager=cgroupfs", "ps", "--all"}, false},
 		{"etcd/etcd.log", "log of etcd", []string{"tail", "--lines=5000", state.EtcdLogFile}, true},
 		{"etcd/output.log", "what etcd said before it had its log, or as it panicked", []string{"podman", "--cgroup-manager=cgroupfs", "logs", "--timestamps", "--tail", "5000", "etcd"}, true},
@@ -71,7 +71,7 @@ func commands(since time.Duration) []command {
 		{"certificates.txt", "when certificates end", []string{"kubeadm", "certs", "check-expiration"}, false},
 		{"files.txt", "names of files, not what is in them", []string{"ls", "-laR", "/etc/kubernetes", "/etc/holdfast", "/var/lib/holdfast", "/run/holdfast"}, true},
 		{"journal/kernel.log", "the kernel's messages", journal(since, "--dmesg"), true},
-	}
+	}...)
 	for _, unit := range Units() {
 		out = append(out, command{"journal/" + unit + ".log", "journal of " + unit, journal(since, "--unit="+unit), true})
 	}
@@ -95,7 +95,7 @@ type fileSet struct{ path, what, at, name string }
 // pcsd's tokens are left where they are.
 func files() []fileSet {
 	return []fileSet{
-		{"pacemaker/corosync.conf", "Corosync's configuration", "/etc/corosync/corosync.conf", ""},
+		{"pacemaker/corosync.conf", "Corosync's configuration", corosync.Path, ""},
 		{"etcd/record.json", "the record of etcd", state.EtcdRecordPath, ""},
 		{"etcd/parameters.txt", "parameters of etcd", filepath.Dir(state.EtcdParametersPath), `.+[.]json`},
 		{"etcd/run.txt", "what etcd's agent remembers of this boot", filepath.Dir(state.EtcdWishPath), `.+[.]json`},

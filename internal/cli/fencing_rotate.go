@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -18,8 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -144,16 +143,9 @@ type rotated struct {
 	Pacemaker string `json:"pacemaker"`
 }
 
-// clearTime bounds the order to Pacemaker, which may not run.
-const clearTime = 10 * time.Second
-
-// clearFailures has Pacemaker forget the failures of a target's device. It would
-// within a minute by itself; a host that waits for a fence need not wait for that.
+// clearFailures has Pacemaker forget the failures of a target's device.
 func clearFailures(ctx context.Context, target string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, clearTime, fmt.Errorf("no answer in %s", clearTime))
-	defer cancel()
-	_, err := host.Run(ctx, host.Command("crm_resource", "--cleanup", "--resource", twonode.DeviceOf(target)))
-	return err
+	return pacemaker.ClearFailures(ctx, twonode.DeviceOf(target))
 }
 
 func (r *rotation) run(ctx context.Context, target string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -48,7 +49,7 @@ func thisHost() quorumHost {
 			return fence.Power(ctx, peer)
 		},
 		off: switchOff, boot: observe.Boot,
-		confirm: records.Files{}.WriteConfirmation, audit: records.Files{}.AppendConfirmation, tellPacemaker: tellPacemaker, now: time.Now, sleep: host.Sleep,
+		confirm: records.Files{}.WriteConfirmation, audit: records.Files{}.AppendConfirmation, tellPacemaker: pacemaker.ConfirmDown, now: time.Now, sleep: host.Sleep,
 	}
 }
 
@@ -79,11 +80,4 @@ func switchOff(ctx context.Context, peer string) error {
 		return nil
 	}
 	return errors.New(strings.TrimPrefix(strings.TrimSpace(errs.String()), "fence_holdfast: "))
-}
-
-func tellPacemaker(ctx context.Context, peer string) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	_, err := host.Run(ctx, host.Command("stonith_admin", "--confirm", peer))
-	return err
 }

@@ -151,9 +151,13 @@ func fact[T any](l *look, what string, ask func() (T, error)) state.Fact[T] {
 
 // tool runs a program that answers soon or not at all.
 func (l *look) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
+	return l.ask(ctx, host.Command(name, args...))
+}
+
+func (l *look) ask(ctx context.Context, c host.Cmd) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("no answer in %s", toolTime))
 	defer cancel()
-	return l.Run(ctx, host.Command(name, args...))
+	return l.Run(ctx, c)
 }
 
 // read reads a small file of the host.

@@ -89,7 +89,7 @@ func newFakeHost(t *testing.T) *fakeHost {
 		},
 	}
 	f.write(t, "/proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1024 0 -2\n/dev/zram0 partition 4096 0 100\n/swap\\040file file 2048 0 -3\n")
-	f.write(t, "/etc/corosync/corosync.conf", corosync)
+	f.write(t, "/etc/corosync/corosync.conf", corosyncText)
 	f.write(t, "/sys/class/net/br0/mtu", "9000\n")
 	f.write(t, "/sys/class/net/br0/lower_bond0", "")
 	f.write(t, "/sys/class/net/br0/uevent", "DEVTYPE=bridge\n")
@@ -118,7 +118,7 @@ func kubeconfig(certificate string) string {
 		base64.StdEncoding.EncodeToString([]byte(certificate)), base64.StdEncoding.EncodeToString([]byte(secret)))
 }
 
-const corosync = `totem { 
+const corosyncText = `totem { 
   version: 2
 }
 nodelist {

@@ -14,26 +14,30 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/bmc"
+	"github.com/holdfast/holdfast/internal/corosync"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
-	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/decide/uplink"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/nic"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-const corosyncConf = "/etc/corosync/corosync.conf"
+// corosync is what Corosync of this host is configured as.
+func (l *look) corosync() (corosync.Conf, error) {
+	text, err := l.read(corosync.Path)
+	if err != nil {
+		return corosync.Conf{}, err
+	}
+	return corosync.Parse(text)
+}
 
 // rings are the links of Corosync, in their order.
 func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decide.Ring, error) {
-	text, err := l.read(corosyncConf)
-	if err != nil {
-		return nil, err
-	}
-	c, err := pacemakerstatus.ParseCorosync(text)
+	c, err := l.corosync()
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +55,11 @@ func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decid
 
 // ringLacks is what packets of Corosync lack to be encrypted and signed.
 func (l *look) ringLacks() (string, error) {
-	text, err := l.read(corosyncConf)
+	c, err := l.corosync()
 	if err != nil {
 		return "", err
 	}
-	c, err := twonode.ParseCorosync(text)
-	return c.Plain(), err
+	return twonode.CorosyncOf(c).Plain(), nil
 }
 
 // ring is the link at one of this host's addresses.
@@ -293,7 +296,7 @@ func route(routes []state.HostRoute, to netip.Addr) (best state.HostRoute, ok bo
 
 // devices are the fence devices that Pacemaker has.
 func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
-	text, err := l.tool(ctx, "cibadmin", "--query")
+	text, err := l.ask(ctx, pacemaker.Configuration())
 	if err != nil {
 		return nil, err
 	}

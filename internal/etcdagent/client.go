@@ -37,6 +37,20 @@ func Next(ctx context.Context, socket, mark string) (r state.EtcdReport, err err
 	return r, err
 }
 
+// MembershipPath is where the daemon tells Corosync's membership.
+const MembershipPath = "membership"
+
+// Membership asks for the membership that Corosync tells the daemon, as soon as
+// it is another one than that of the mark, or after a second. A daemon that does
+// not watch Corosync yet, or is of an earlier version, gives an error.
+func Membership(ctx context.Context, socket, mark string) (m state.Fact[state.Membership], err error) {
+	err = call(ctx, socket, http.MethodGet, MembershipPath+"?"+url.Values{Unless: {mark}}.Encode(), nil, &m)
+	return m, err
+}
+
+// MarkOf stands for a membership.
+func MarkOf(m state.Fact[state.Membership]) string { return fmt.Sprintf("%+v", m) }
+
 // Unless is the parameter of a question that waits: the mark that is known.
 const Unless = "unless"
 

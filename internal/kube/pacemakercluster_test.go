@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -28,11 +30,11 @@ func seen(t *testing.T, dir string) etcdv1.PacemakerClusterStatus {
 		t.Fatal(err)
 	}
 	in := pacemakerstatus.Input{Host: "cp-1", Addresses: map[string][]string{}}
-	c, err := pacemakerstatus.Parse(text, time.UTC)
-	if err != nil && !errors.Is(err, pacemakerstatus.ErrNotRunning) {
+	c, err := crmmon.Parse(text, time.UTC)
+	if err != nil && !errors.Is(err, crmmon.ErrNotRunning) {
 		t.Fatal(err)
 	}
-	in.Cluster = state.Fact[pacemakerstatus.Cluster]{Known: err == nil, Value: c}
+	in.Cluster = state.Fact[crmmon.Cluster]{Known: err == nil, Value: c}
 	for i, n := range c.Nodes {
 		in.Addresses[n.Name] = []string{"2001:DB8::" + string(rune('a'+i))}
 	}
@@ -41,7 +43,7 @@ func seen(t *testing.T, dir string) etcdv1.PacemakerClusterStatus {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conf, err := pacemakerstatus.ParseCorosync(text)
+		conf, err := corosync.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/go-logr/logr/testr"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -42,11 +44,11 @@ func (c *cluster) saw(name string, at time.Time, addresses ...string) {
 	dir := filepath.Join("../../test/corpus/pacemaker/cases", name, "cp-1")
 	text, err := os.ReadFile(filepath.Join(dir, "crm_mon.xml"))
 	must(c.t, err)
-	parsed, err := pacemakerstatus.Parse(text, time.UTC)
+	parsed, err := crmmon.Parse(text, time.UTC)
 	must(c.t, err)
 	text, err = os.ReadFile(filepath.Join(dir, "corosync.conf"))
 	must(c.t, err)
-	conf, err := pacemakerstatus.ParseCorosync(text)
+	conf, err := corosync.Parse(text)
 	must(c.t, err)
 	for i, a := range addresses {
 		conf.Nodes[i].Addresses = []string{a}

@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -32,14 +34,23 @@ func FuzzQuorumTool(f *testing.F) {
 // FuzzCrmMon reads any status of Pacemaker.
 func FuzzCrmMon(f *testing.F) {
 	f.Add([]byte(`<pacemaker-result><summary><cluster_options stonith-enabled="true" maintenance-mode="false"/></summary>` +
-		`<nodes><node name="a" online="true"/></nodes><resources><clone><resource id="x" role="Started"><node name="a"/></resource></clone></resources></pacemaker-result>`))
+		`<nodes><node name="a" online="true" standby="false" maintenance="false" pending="false" unclean="false"/></nodes><resources><clone id="c" managed="true">` +
+		`<resource id="x" role="Started" active="true" blocked="false" managed="true" failed="false"><node name="a"/></resource></clone></resources></pacemaker-result>`))
 	f.Add([]byte(`<a><b/></a>`))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if s, err := parseStatus(text); err == nil && s.Running == nil {
+		c, err := crmmon.Parse(text, time.UTC)
+		if err != nil {
+			return
+		}
+		if may := mayFence(c, "x"); may == nil && (!c.Options.FencingEnabled || c.Options.Maintenance) {
 			t.Errorf("%q", text)
 		}
-		_ = mayFence(text, "x")
+		for name, nodes := range statusOf(c).Running {
+			if len(nodes) == 0 {
+				t.Errorf("%q: %s runs nowhere", text, name)
+			}
+		}
 	})
 }
 

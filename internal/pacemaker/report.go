@@ -3,19 +3,46 @@ package pacemaker
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/host"
 )
 
-// Report returns what crm_mon says of the whole cluster, as XML. Where Pacemaker
-// does not run crm_mon says so in the same form, and that is no error. What it
-// says on its standard error is not in it.
-func Report(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, statusTimeout, fmt.Errorf("no answer in %s", statusTimeout))
-	defer cancel()
-	out, err := host.Run(ctx, host.Command("crm_mon", "--one-shot", "--inactive", "--fence-history=3", "--output-as=xml"))
+// statusTimeout bounds crm_mon; it takes 50 ms where Pacemaker answers.
+const statusTimeout = 10 * time.Second
+
+// reportLine prints the status of the whole cluster, with the fences that are
+// remembered, statusLine without them: the fencer is not asked.
+var (
+	reportLine = []string{"crm_mon", "--one-shot", "--inactive", "--fence-history=3", "--output-as=xml"}
+	statusLine = []string{"crm_mon", "--one-shot", "--inactive", "--output-as=xml"}
+)
+
+// Report returns what crm_mon says of the whole cluster. The error is
+// crmmon.ErrNotRunning where Pacemaker does not run, which crm_mon says in the
+// same form.
+func Report(ctx context.Context) (crmmon.Cluster, error) {
+	out, err := ask(ctx, statusTimeout, reportLine)
 	if err != nil && len(out) == 0 {
-		return nil, fmt.Errorf("ask Pacemaker for its status: %w", err)
+		return crmmon.Cluster{}, fmt.Errorf("ask Pacemaker for its status: %w", err)
 	}
-	return out, nil
+	return crmmon.Parse(out, time.Local)
+}
+
+// status is the same without fences, for who needs an answer of a cluster that
+// runs.
+func status(ctx context.Context, limit time.Duration) (crmmon.Cluster, error) {
+	out, err := ask(ctx, limit, statusLine)
+	if err != nil {
+		return crmmon.Cluster{}, err
+	}
+	return crmmon.Parse(out, time.Local)
+}
+
+// ask returns what a line prints on its standard output, bounded.
+func ask(ctx context.Context, limit time.Duration, line []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer in %s", limit))
+	defer cancel()
+	return host.Local(ctx, line...)
 }

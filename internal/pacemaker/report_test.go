@@ -1,31 +1,25 @@
 package pacemaker
 
 import (
-	"os"
-	"path/filepath"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/crmmon"
 )
 
-// tool puts a crm_mon of our own before the host's.
-func tool(t *testing.T, script string) {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "crm_mon"), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-}
-
 func TestWhatPacemakerSaysIsReadEvenWhereItDoesNotRun(t *testing.T) {
-	tool(t, `[ "$*" = "--one-shot --inactive --fence-history=3 --output-as=xml" ] || exit 64
-echo '<pacemaker-result><status code="102"/></pacemaker-result>'; echo 'warning: something' >&2; exit 102`)
-	out, err := Report(t.Context())
-	if err != nil || strings.TrimSpace(string(out)) != `<pacemaker-result><status code="102"/></pacemaker-result>` {
-		t.Errorf("%q, %v", out, err)
+	tools(t, "crm_mon", `[ "$*" = "--one-shot --inactive --fence-history=3 --output-as=xml" ] || exit 64
+echo '<pacemaker-result><status code="102" message="Not connected"/></pacemaker-result>'; echo 'warning: something' >&2; exit 102`)
+	if _, err := Report(t.Context()); !errors.Is(err, crmmon.ErrNotRunning) || !strings.Contains(err.Error(), "Not connected") {
+		t.Error(err)
 	}
-	tool(t, "echo 'no such option' >&2; exit 64")
-	if out, err := Report(t.Context()); err == nil || !strings.Contains(err.Error(), "no such option") {
-		t.Errorf("%q, %v", out, err)
+	tools(t, "crm_mon", "echo 'no such option' >&2; exit 64")
+	if _, err := Report(t.Context()); err == nil || !strings.Contains(err.Error(), "no such option") {
+		t.Error(err)
+	}
+	tools(t, "crm_mon", "cat testdata/crm_mon-healthy.xml")
+	if c, err := Report(t.Context()); err != nil || len(c.Nodes) != 2 {
+		t.Errorf("%+v, %v", c, err)
 	}
 }

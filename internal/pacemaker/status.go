@@ -2,16 +2,11 @@ package pacemaker
 
 import (
 	"context"
-	"encoding/xml"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/crmmon"
 )
-
-// statusTimeout bounds crm_mon; it takes 50 ms where Pacemaker answers.
-const statusTimeout = 10 * time.Second
 
 // Status is what Pacemaker does, as far as the setup asks for it.
 type Status struct {
@@ -43,63 +38,27 @@ func (s Status) Missing(want map[string][]string) []string {
 
 // Look asks Pacemaker what it does.
 func Look(ctx context.Context) (Status, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, statusTimeout, fmt.Errorf("no answer in %s", statusTimeout))
-	defer cancel()
-	out, err := host.Run(ctx, host.Command("crm_mon", "--one-shot", "--inactive", "--output-as=xml"))
+	c, err := status(ctx, statusTimeout)
 	if err != nil {
 		return Status{}, fmt.Errorf("look what Pacemaker does: %w", err)
 	}
-	return parseStatus(out)
+	return statusOf(c), nil
 }
 
-type monitor struct {
-	Nodes []struct {
-		Name    string `xml:"name,attr"`
-		Online  bool   `xml:"online,attr"`
-		Pending bool   `xml:"pending,attr"`
-	} `xml:"nodes>node"`
-	Resources struct {
-		Alone  []monitored `xml:"resource"`
-		Cloned []monitored `xml:"clone>resource"`
-	} `xml:"resources"`
-	Failures []struct {
-		Operation string `xml:"op_key,attr"`
-		Node      string `xml:"node,attr"`
-		Status    string `xml:"exitstatus,attr"`
-		Reason    string `xml:"exitreason,attr"`
-	} `xml:"failures>failure"`
-}
-
-type monitored struct {
-	ID     string `xml:"id,attr"`
-	Role   string `xml:"role,attr"`
-	Failed bool   `xml:"failed,attr"`
-	Nodes  []struct {
-		Name string `xml:"name,attr"`
-	} `xml:"node"`
-}
-
-func parseStatus(text []byte) (Status, error) {
-	var m monitor
-	if err := xml.Unmarshal(text, &m); err != nil {
-		return Status{}, fmt.Errorf("read the output of crm_mon: %w", err)
-	}
+func statusOf(c crmmon.Cluster) Status {
 	s := Status{Running: map[string][]string{}}
-	for _, n := range m.Nodes {
+	for _, n := range c.Nodes {
 		if n.Online && !n.Pending {
 			s.Online = append(s.Online, n.Name)
 		}
 	}
-	for _, r := range slices.Concat(m.Resources.Alone, m.Resources.Cloned) {
-		if r.Role != "Started" || r.Failed {
-			continue
-		}
-		for _, n := range r.Nodes {
-			s.Running[r.ID] = append(s.Running[r.ID], n.Name)
+	for _, r := range c.Resources {
+		if r.Role == "Started" && !r.Failed && len(r.Nodes) > 0 {
+			s.Running[r.ID] = append(s.Running[r.ID], r.Nodes...)
 		}
 	}
-	for _, f := range m.Failures {
-		s.Failures = append(s.Failures, fmt.Sprintf("%s on %s: %s %s", f.Operation, f.Node, f.Status, f.Reason))
+	for _, f := range c.Failures {
+		s.Failures = append(s.Failures, fmt.Sprintf("%s on %s: %s %s", f.Key, f.Node, f.Status, f.Reason))
 	}
-	return s, nil
+	return s
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/crmmon"
 )
 
 // The file is what crm_mon 2.1.5 printed in a lab.
@@ -16,10 +18,11 @@ func TestWhatRunsWhereIsReadFromPacemaker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := parseStatus(text)
+	c, err := crmmon.Parse(text, time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := statusOf(c)
 	for _, nodes := range got.Running {
 		if len(nodes) == 2 && nodes[0] > nodes[1] {
 			nodes[0], nodes[1] = nodes[1], nodes[0]
@@ -40,19 +43,29 @@ func TestWhatRunsWhereIsReadFromPacemaker(t *testing.T) {
 }
 
 func TestWhatFailedDoesNotRun(t *testing.T) {
-	const text = `<pacemaker-result><nodes><node name="a" online="true" pending="true"/><node name="b" online="false" pending="false"/></nodes>
-<resources><resource id="x" role="Started" failed="true"><node name="a"/></resource><resource id="y" role="Stopped" failed="false"/></resources>
-<failures><failure op_key="x_start_0" node="a" exitstatus="error" exitreason="no BMC"/></failures></pacemaker-result>`
-	s, err := parseStatus([]byte(text))
-	if err != nil || len(s.Online) != 0 || len(s.Running) != 0 {
-		t.Fatalf("%+v, %v", s, err)
+	s := statusOf(crmmon.Cluster{
+		Nodes: []crmmon.Node{{Name: "a", Online: true, Pending: true}, {Name: "b"}},
+		Resources: []crmmon.Resource{
+			{ID: "x", Role: "Started", Failed: true, Nodes: []string{"a"}}, {ID: "y", Role: "Stopped"}, {ID: "z", Role: "Started"},
+		},
+		Failures: []crmmon.Failure{{Key: "x_start_0", Node: "a", Status: "error", Reason: "no BMC"}},
+	})
+	if len(s.Online) != 0 || len(s.Running) != 0 {
+		t.Fatalf("%+v", s)
 	}
 	want := []string{"x does not run on a", "y does not run on b", "x_start_0 on a: error no BMC"}
 	if diff := cmp.Diff(want, s.Missing(map[string][]string{"y": {"b"}, "x": {"a"}})); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := parseStatus([]byte("crm_mon: Connection to cluster failed")); err == nil {
-		t.Error("words were read as a status")
+}
+
+func TestWordsAreNotReadAsAStatus(t *testing.T) {
+	tools(t, "crm_mon", `[ "$*" = "--one-shot --inactive --output-as=xml" ] || exit 64; echo "crm_mon: Connection to cluster failed"`)
+	if s, err := Look(t.Context()); err == nil || !strings.Contains(err.Error(), "look what Pacemaker does: read Pacemaker's status") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := MayFence(t.Context(), "etcd"); err == nil || !strings.Contains(err.Error(), "ask whether Pacemaker is in maintenance: read Pacemaker's status") {
+		t.Error(err)
 	}
 }
 

@@ -23,14 +23,15 @@ func TestWhatAPersonSwitchedOffKeepsAFenceBack(t *testing.T) {
 		"etcd is not managed":     {swap(etcd, strings.Replace(etcd, `managed="true"`, `managed="false"`, 1)), "not to manage etcd"},
 		"etcd is in maintenance":  {swap(etcd, etcd+` maintenance="true"`), "not to manage etcd"},
 		"Pacemaker gave etcd up":  {swap(etcd, strings.Replace(etcd, `blocked="false" managed="true"`, `blocked="true" managed="false"`, 1)), ""},
-		"it says nothing of it":   {swap(`stonith-enabled="true"`, ""), "does not say"},
-		"it says nothing at all":  {"<pacemaker-result/>", "does not say"},
-		"it says what is no word": {"crm_mon: Connection to cluster failed", "read the output"},
+		"it says nothing of it":   {swap(`stonith-enabled="true"`, ""), "stonith-enabled is missing"},
+		"it says nothing at all":  {"<pacemaker-result/>", "it is not whole"},
+		"it says what is no word": {"crm_mon: Connection to cluster failed", "text outside"},
 	} {
 		if c.text == string(healthy) && sentence != "all is well" {
 			t.Fatalf("%s: the text has nothing to swap", sentence)
 		}
-		err := mayFence([]byte(c.text), "etcd")
+		tools(t, "crm_mon", "cat <<'E'\n"+c.text+"\nE")
+		err := MayFence(t.Context(), "etcd")
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", sentence, err)
 		}

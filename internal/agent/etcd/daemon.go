@@ -35,11 +35,12 @@ type daemon struct {
 	files  records.Files
 	socket string
 
-	kept  atomic.Pointer[Keeper]
-	bmc   *bmc
-	alone Alone
-	sense *senses
-	race  atomic.Pointer[race]
+	kept    atomic.Pointer[Keeper]
+	bmc     *bmc
+	alone   Alone
+	sense   *senses
+	race    atomic.Pointer[race]
+	members members
 	// prepare makes the keeper of a pair.
 	prepare func(state.EtcdParameters) (*Keeper, error)
 

@@ -40,6 +40,7 @@ func (d *daemon) handler() http.Handler {
 		}
 		reply(w, r)
 	})
+	mux.HandleFunc("GET /"+etcdagent.MembershipPath, d.membership)
 	mux.HandleFunc("POST /monitor", func(w http.ResponseWriter, _ *http.Request) { reply(w, d.monitor()) })
 	mux.HandleFunc("POST /notify", func(w http.ResponseWriter, _ *http.Request) {
 		if d.keeper() != nil {

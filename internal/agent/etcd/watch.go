@@ -25,6 +25,7 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	k := d.keeper()
 	group.Go(func() error {
 		return pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
+			d.members.set(m)
 			k.Observer.SetMembership(m)
 			d.sense.race.setMembership(m, slices.Contains(m.Value.Members, k.Observer.Peer))
 			k.Log("membership: %s", membershipText(m))

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/holdfast/holdfast/internal/crmmon"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -173,7 +174,7 @@ func (c *cluster) read(dir string) decide.Input {
 		c.t.Error(err)
 	}
 	in := decide.Input{Corosync: readCorosync(filepath.Join(dir, "corosync.conf"))}
-	parsed, err := decide.Parse(text, time.UTC)
+	parsed, err := crmmon.Parse(text, time.UTC)
 	if err != nil {
 		in.Trouble = err.Error()
 		return in

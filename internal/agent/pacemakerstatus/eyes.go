@@ -11,6 +11,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/etcdagent"
@@ -21,8 +22,6 @@ import (
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-const corosyncConf = "/etc/corosync/corosync.conf"
 
 // happens are the folders in which something is written when something
 // happens: Pacemaker's log, which has each change of the CIB and of attributes
@@ -40,7 +39,7 @@ type eyes struct {
 	name       string // of this host
 	membership state.Fact[state.Membership]
 	quorate    time.Time // since when this host has quorum; zero while it has none
-	corosync   state.Fact[decide.Corosync]
+	corosync   state.Fact[corosync.Conf]
 }
 
 func ownName() (string, error) {
@@ -51,20 +50,15 @@ func ownName() (string, error) {
 // look gathers what is known now. What cannot be read is unknown.
 func (e *eyes) look(ctx context.Context, name string) decide.Input {
 	in := decide.Input{Host: name}
-	text, err := pacemaker.Report(ctx)
-	if err == nil {
-		var c decide.Cluster
-		if c, err = decide.Parse(text, time.Local); err == nil {
-			in.Cluster = state.Known(c)
-		}
-	}
-	if err != nil {
+	if c, err := pacemaker.Report(ctx); err != nil {
 		in.Trouble = err.Error()
+	} else {
+		in.Cluster = state.Known(c)
 	}
-	if in.Cluster.Value.Wonders() {
+	if decide.Wonders(in.Cluster.Value) {
 		in.Found = found(ctx)
 	}
-	in.Corosync = readCorosync(corosyncConf)
+	in.Corosync = readCorosync(corosync.Path)
 	in.Drift = drift(e.settings)
 	if r, err := askEtcd(ctx); err == nil {
 		in.Etcd = state.Known(r)
@@ -110,14 +104,14 @@ func (e *eyes) join(m state.Fact[state.Membership]) {
 	}
 }
 
-func readCorosync(path string) state.Fact[decide.Corosync] {
+func readCorosync(path string) state.Fact[corosync.Conf] {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return state.Fact[decide.Corosync]{}
+		return state.Fact[corosync.Conf]{}
 	}
-	c, err := decide.ParseCorosync(text)
+	c, err := corosync.Parse(text)
 	if err != nil {
-		return state.Fact[decide.Corosync]{}
+		return state.Fact[corosync.Conf]{}
 	}
 	return state.Known(c)
 }
@@ -134,15 +128,10 @@ func askEtcd(ctx context.Context) (state.EtcdReport, error) {
 
 // watch wakes whenever something happens, until the context ends.
 func (e *eyes) watch(ctx context.Context, wake func()) {
-	go func() {
-		err := pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
-			e.join(m)
-			wake()
-		})
-		if ctx.Err() == nil {
-			e.logf("watch Corosync's membership: %v", err)
-		}
-	}()
+	go thisHostsMembers(e.logf).watch(ctx, func(m state.Fact[state.Membership]) {
+		e.join(m)
+		wake()
+	})
 	for ctx.Err() == nil {
 		if err := watchFolders(ctx, wake, happens); ctx.Err() == nil {
 			e.logf("watch Pacemaker's files: %v", err)

@@ -11,15 +11,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 )
 
 // Files of pcs and Corosync.
 const (
 	// usersFile holds the tokens that pcsd takes.
 	usersFile    = "/var/lib/pcsd/pcs_users.conf"
-	corosyncConf = "/etc/corosync/corosync.conf"
+	corosyncConf = corosync.Path
 	corosyncKey  = "/etc/corosync/authkey"
 	accounts     = "/etc/passwd"
 	// workConf is where pcs makes a corosync.conf before it is put in place.
@@ -139,7 +141,7 @@ func (h *Host) clean(ctx context.Context, example bool) error {
 	if running := h.running(ctx); !example && len(running) > 0 {
 		return fmt.Errorf("%s runs, and %s is gone: copy that from the other host, or stop it; nothing was changed", strings.Join(running, ", "), corosyncConf)
 	}
-	return h.do(ctx, "what an earlier cluster left is nobody's", host.Command("pcs", "cluster", "destroy"))
+	return h.do(ctx, "what an earlier cluster left is nobody's", pacemaker.Destroy())
 }
 
 // running are the cluster's services that run. In a dry run nobody is asked.
@@ -190,15 +192,18 @@ func (h *Host) change(ctx context.Context, steps []twonode.Command) error {
 	if !h.DryRun && !slices.Contains(h.running(ctx), units[0]) {
 		return nil // it reads the file when it starts
 	}
-	return h.do(ctx, "Corosync goes by the new file", host.Command("corosync-cfgtool", "-R"))
+	return h.do(ctx, "Corosync goes by the new file", pacemaker.Reload())
 }
 
 // edit carries pcs' commands out on the file of work and puts that in place. pcs
 // speaks to nobody where it is given a file.
 func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
 	for _, s := range steps {
-		args := append(slices.Clone(s.Args), "--corosync_conf", h.path(workConf))
-		if err := h.do(ctx, s.Why, host.Command("pcs", args...)); err != nil {
+		c, err := pacemaker.EditCorosync(h.path(workConf), s.Args...)
+		if err != nil {
+			return err
+		}
+		if err := h.do(ctx, s.Why, c); err != nil {
 			return err
 		}
 	}
@@ -210,12 +215,12 @@ func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
 	if err != nil {
 		return err
 	}
-	made, err := twonode.ParseCorosync(text)
+	made, err := corosync.Parse(text)
 	if err != nil {
 		return fmt.Errorf("pcs made a file that nobody can read: %w", err)
 	}
-	if made.Plain() != "" {
-		return fmt.Errorf("pcs made a corosync.conf without %s; nothing was changed", made.Plain())
+	if lacks := twonode.CorosyncOf(made).Plain(); lacks != "" {
+		return fmt.Errorf("pcs made a corosync.conf without %s; nothing was changed", lacks)
 	}
 	return errors.Join(h.write(corosyncConf, text, 0o644), h.discard(workConf))
 }
@@ -233,7 +238,8 @@ func (h *Host) corosync() (twonode.Corosync, error) {
 	if err != nil {
 		return twonode.Corosync{}, err
 	}
-	return twonode.ParseCorosync(text)
+	conf, err := corosync.Parse(text)
+	return twonode.CorosyncOf(conf), err
 }
 
 // discard removes a file of ours, if it is there.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 )
 
 // cibFile is the configuration that Pacemaker last wrote to its disk: all of
@@ -69,7 +69,7 @@ func (h *Host) SetBack(ctx context.Context, decides bool) error {
 }
 
 func (h *Host) setBack(ctx context.Context, want twonode.Config) error {
-	cib, err := h.Run(ctx, host.Command("cibadmin", "--query"))
+	cib, err := h.Run(ctx, pacemaker.Configuration())
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 )
 
 // work is where the CIB is changed before it is pushed.
@@ -105,7 +106,7 @@ func (h *Host) configure(ctx context.Context, want twonode.Config) error {
 		}
 		if h.DryRun {
 			for _, s := range steps {
-				h.say("%s    # %s", host.Command("pcs", s.Args...), s.Why)
+				h.say("%s    # %s", pacemaker.Typed(s.Args...), s.Why)
 			}
 			return nil
 		}
@@ -127,7 +128,7 @@ func (h *Host) configure(ctx context.Context, want twonode.Config) error {
 
 // steps returns what is to be done to the CIB, and the CIB.
 func (h *Host) steps(ctx context.Context, want twonode.Config) ([]twonode.Command, []byte, error) {
-	cib, err := h.Run(ctx, host.Command("cibadmin", "--query"))
+	cib, err := h.Run(ctx, pacemaker.Configuration())
 	switch {
 	case err == nil:
 	case h.DryRun: // the cluster does not run yet
@@ -154,9 +155,13 @@ func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, ci
 	}
 	defer func() { err = errors.Join(err, os.Remove(before), os.Remove(after)) }()
 	for _, s := range steps {
-		if err := h.do(ctx, s.Why, host.Command("pcs", append([]string{"-f", after}, s.Args...)...)); err != nil {
+		c, err := pacemaker.EditCIB(after, s.Args...)
+		if err != nil {
+			return err
+		}
+		if err := h.do(ctx, s.Why, c); err != nil {
 			return err
 		}
 	}
-	return h.do(ctx, "Pacemaker takes all of it at once", host.Command("pcs", "cluster", "cib-push", after, "diff-against="+before))
+	return h.do(ctx, "Pacemaker takes all of it at once", pacemaker.Push(before, after))
 }

@@ -11,6 +11,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/state"
@@ -26,7 +28,7 @@ func object(t *testing.T, name string, at time.Time, before *etcdv1.PacemakerClu
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := pacemakerstatus.Parse(text, time.UTC)
+	c, err := crmmon.Parse(text, time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,7 @@ func object(t *testing.T, name string, at time.Time, before *etcdv1.PacemakerClu
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, err := pacemakerstatus.ParseCorosync(text)
+	conf, err := corosync.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 // Package pacemakerstatus says what is true about the hosts that Pacemaker
-// holds together: it reads what crm_mon and corosync.conf say, within bounds,
-// and makes the status of the PacemakerCluster of it, every condition with the
-// meaning that the API gives it.
+// holds together: it makes the status of the PacemakerCluster of what crm_mon and
+// corosync.conf say, every condition with the meaning that the API gives it.
 //
 // Where the known implementation of that status is silent or too kind this one
 // is not (docs/API.md, "PacemakerCluster"): a failed, blocked or unmanaged

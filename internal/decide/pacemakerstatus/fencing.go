@@ -8,12 +8,9 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/crmmon"
 )
-
-// fencing is the class of fence agents.
-const fencing = "stonith:"
-
-func (r Resource) fences() bool { return strings.HasPrefix(r.Agent, fencing) }
 
 // maxAgents is the API's bound of a node's agents.
 const maxAgents = 8
@@ -54,7 +51,7 @@ func healthyAgent(a etcdv1.PacemakerClusterFencingAgentStatus) bool {
 func (v view) devices(node string) []string {
 	var out []string
 	for _, r := range v.cluster.Resources {
-		if id := base(r.ID); r.fences() && v.target(id) == node && !slices.Contains(out, id) {
+		if id := base(r.ID); r.Fences() && v.target(id) == node && !slices.Contains(out, id) {
 			out = append(out, id)
 		}
 	}
@@ -91,7 +88,7 @@ func (v view) agent(node, id string) etcdv1.PacemakerClusterFencingAgentStatus {
 	var f facts
 	agent, on := "", []string(nil)
 	for _, r := range v.cluster.Resources {
-		if !r.fences() || base(r.ID) != id {
+		if !r.Fences() || base(r.ID) != id {
 			continue
 		}
 		agent = r.Agent
@@ -111,7 +108,7 @@ func (v view) agent(node, id string) etcdv1.PacemakerClusterFencingAgentStatus {
 }
 
 // device are the facts of one instance of a device.
-func (v view) device(f *facts, r Resource) {
+func (v view) device(f *facts, r crmmon.Resource) {
 	if len(r.Nodes) == 0 {
 		v.settled(f, "", r)
 	}
@@ -165,9 +162,9 @@ func (v view) whyAnywhere(id string) string {
 
 // Wonders reports whether a fence device has failed, so that it is to be asked
 // why.
-func (c Cluster) Wonders() bool {
-	return slices.ContainsFunc(c.Failures, func(f Failure) bool {
-		return slices.ContainsFunc(c.Resources, func(r Resource) bool { return r.fences() && base(r.ID) == base(f.Resource) })
+func Wonders(c crmmon.Cluster) bool {
+	return slices.ContainsFunc(c.Failures, func(f crmmon.Failure) bool {
+		return slices.ContainsFunc(c.Resources, func(r crmmon.Resource) bool { return r.Fences() && base(r.ID) == base(f.Resource) })
 	})
 }
 
@@ -239,7 +236,7 @@ func (v view) proven(node string) metav1.Condition {
 	onTarget := false
 	for _, r := range v.cluster.Resources {
 		id := base(r.ID)
-		if !r.fences() || v.target(id) != node {
+		if !r.Fences() || v.target(id) != node {
 			continue
 		}
 		onTarget = onTarget || slices.Contains(r.Nodes, node)

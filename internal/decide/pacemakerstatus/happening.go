@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/crmmon"
 )
 
 // Happening is something that Pacemaker did, or that failed: people are told of
@@ -22,14 +24,14 @@ type Happening struct {
 // happened at a time that cannot be read is left out: it could be years ago.
 // That something was found as it should be, before it was started, is no
 // failure.
-func Happenings(c Cluster) []Happening {
+func Happenings(c crmmon.Cluster) []Happening {
 	var out []Happening
 	for _, f := range c.Fences {
-		if f.State == FencePending || f.Done.IsZero() {
+		if f.State == crmmon.FencePending || f.Done.IsZero() {
 			continue
 		}
 		words := "succeeded"
-		if f.State == FenceFailed {
+		if f.State == crmmon.FenceFailed {
 			words = "failed"
 		}
 		out = append(out, Happening{
@@ -38,7 +40,7 @@ func Happenings(c Cluster) []Happening {
 		})
 	}
 	for _, f := range c.Failures {
-		if f.expected() || f.When.IsZero() {
+		if f.Expected() || f.When.IsZero() {
 			continue
 		}
 		out = append(out, Happening{
@@ -53,10 +55,4 @@ func Happenings(c Cluster) []Happening {
 // key names what happened, to the second: that is what all versions tell.
 func key(kind, where, what, who string, at time.Time) string {
 	return strings.Join([]string{kind, where, what, who, at.UTC().Truncate(time.Second).Format(time.RFC3339)}, "|")
-}
-
-// expected reports whether a failure is that of a probe that found what it may
-// find: running, not running, or promoted.
-func (f Failure) expected() bool {
-	return f.Probe && slices.Contains([]int{0, 7, 8}, f.Code)
 }

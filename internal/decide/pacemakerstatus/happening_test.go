@@ -4,18 +4,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/crmmon"
 )
 
 func TestB9HardCase34WhatIsToldOnce(t *testing.T) {
 	at := noon
-	c := Cluster{
-		Fences: []Fence{
-			{Target: "cp-2", Action: "reboot", By: "cp-1", State: FenceSucceeded, Done: at},
-			{Target: "cp-2", Action: "reboot", By: "cp-1", State: FencePending},
-			{Target: "cp-2", Action: "reboot", By: "cp-1", State: FenceFailed, Done: at.Add(-time.Minute), Words: "refused"},
-			{Target: "cp-2", Action: "off", By: "cp-1", State: FenceFailed}, // nobody knows when
+	c := crmmon.Cluster{
+		Fences: []crmmon.Fence{
+			{Target: "cp-2", Action: "reboot", By: "cp-1", State: crmmon.FenceSucceeded, Done: at},
+			{Target: "cp-2", Action: "reboot", By: "cp-1", State: crmmon.FencePending},
+			{Target: "cp-2", Action: "reboot", By: "cp-1", State: crmmon.FenceFailed, Done: at.Add(-time.Minute), Words: "refused"},
+			{Target: "cp-2", Action: "off", By: "cp-1", State: crmmon.FenceFailed}, // nobody knows when
 		},
-		Failures: []Failure{
+		Failures: []crmmon.Failure{
 			{Node: "cp-2", Resource: "kubelet", Task: "monitor", Code: 7, Probe: true, When: at},
 			{Node: "cp-2", Resource: "kubelet", Task: "monitor", Code: 7, When: at, Words: "not running", Call: "3"},
 			{Node: "cp-2", Resource: "etcd", Task: "monitor", Code: 1, Probe: true, When: at, Words: "error", Call: "4"},

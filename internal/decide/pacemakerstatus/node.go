@@ -11,6 +11,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -73,7 +75,7 @@ func (v view) nodeConditions(name string) []metav1.Condition {
 }
 
 // online takes the word of whoever knows of a loss first.
-func (v view) online(n Node) metav1.Condition {
+func (v view) online(n crmmon.Node) metav1.Condition {
 	switch {
 	case !n.Online && n.Shutdown:
 		return nodeOnline.is(false, "it was shut down in order")
@@ -85,14 +87,14 @@ func (v view) online(n Node) metav1.Condition {
 	return nodeOnline.is(true)
 }
 
-func inService(n Node) metav1.Condition {
+func inService(n crmmon.Node) metav1.Condition {
 	if n.Maintenance {
 		return nodeService.is(false, "it is in maintenance: Pacemaker leaves it alone (pcs node unmaintenance "+n.Name+")")
 	}
 	return nodeService.is(true)
 }
 
-func active(n Node) metav1.Condition {
+func active(n crmmon.Node) metav1.Condition {
 	switch {
 	case n.Pending: // Pacemaker lets nothing run there meanwhile, and calls that standby
 		return nodeActive.unknown("it is joining or leaving")
@@ -104,7 +106,7 @@ func active(n Node) metav1.Condition {
 	return nodeActive.is(true)
 }
 
-func ready(n Node) metav1.Condition {
+func ready(n crmmon.Node) metav1.Condition {
 	if n.Pending {
 		return nodeReady.is(false, "it is joining or leaving")
 	}
@@ -113,7 +115,7 @@ func ready(n Node) metav1.Condition {
 
 // clean names what an unclean node waits for: until it is fenced nothing is
 // recovered.
-func (v view) clean(n Node) metav1.Condition {
+func (v view) clean(n crmmon.Node) metav1.Condition {
 	if !n.Unclean {
 		return nodeClean.is(true)
 	}
@@ -121,7 +123,7 @@ func (v view) clean(n Node) metav1.Condition {
 	if !v.cluster.Options.FencingEnabled {
 		words = "its state is not known, and stonith-enabled is false: nobody fences it"
 	}
-	if f, ok := v.newest(n.Name); ok && f.State == FenceFailed {
+	if f, ok := v.newest(n.Name); ok && f.State == crmmon.FenceFailed {
 		words = "its fence failed, and nothing takes its place until it is proven off: " + fenceWords(f) +
 			" (docs/runbook/fencing.md; if it is surely off: holdfast quorum confirm)"
 	}
@@ -131,12 +133,12 @@ func (v view) clean(n Node) metav1.Condition {
 // member is the kind of a node that takes part in quorum.
 const member = "member"
 
-func (v view) member(n Node) metav1.Condition {
+func (v view) member(n crmmon.Node) metav1.Condition {
 	if n.Kind != member {
 		return nodeMember.is(false, fmt.Sprintf("it is a %.20s node", n.Kind))
 	}
 	c := v.Corosync
-	if c.Known && !slices.ContainsFunc(c.Value.Nodes, func(h Host) bool { return h.Name == n.Name }) {
+	if c.Known && !slices.ContainsFunc(c.Value.Nodes, func(h corosync.Node) bool { return h.Name == n.Name }) {
 		return nodeMember.is(false, "Pacemaker knows it and corosync.conf does not name it")
 	}
 	return nodeMember.is(true)
@@ -151,22 +153,22 @@ const byPerson = "a human"
 const givingWay = 30 * time.Second
 
 // gaveWay reports whether a fence failed since a person's word was enough.
-func (v view) gaveWay(f Fence) bool {
-	return f.State == FenceFailed && slices.ContainsFunc(v.cluster.Fences, func(word Fence) bool {
+func (v view) gaveWay(f crmmon.Fence) bool {
+	return f.State == crmmon.FenceFailed && slices.ContainsFunc(v.cluster.Fences, func(word crmmon.Fence) bool {
 		since := f.Done.Sub(word.Done)
-		return word.Target == f.Target && word.By == byPerson && word.State == FenceSucceeded && since >= 0 && since <= givingWay
+		return word.Target == f.Target && word.By == byPerson && word.State == crmmon.FenceSucceeded && since >= 0 && since <= givingWay
 	})
 }
 
 // newest is the last fence of a node; one that is pending is the newest.
-func (v view) newest(name string) (Fence, bool) {
-	var last Fence
+func (v view) newest(name string) (crmmon.Fence, bool) {
+	var last crmmon.Fence
 	found := false
 	for _, f := range v.cluster.Fences {
 		if f.Target != name || v.gaveWay(f) {
 			continue
 		}
-		later := f.State == FencePending || last.State != FencePending && f.Done.After(last.Done)
+		later := f.State == crmmon.FencePending || last.State != crmmon.FencePending && f.Done.After(last.Done)
 		if !found || later {
 			last, found = f, true
 		}
@@ -174,7 +176,7 @@ func (v view) newest(name string) (Fence, bool) {
 	return last, found
 }
 
-func fenceWords(f Fence) string {
+func fenceWords(f crmmon.Fence) string {
 	words := f.Action
 	if f.By != "" {
 		words += " by " + f.By
@@ -197,10 +199,10 @@ func (v view) lastFence(name string) metav1.Condition {
 		return m.unknown(v.Trouble)
 	case !ok:
 		return condition(LastFenceSucceeded, metav1.ConditionTrue, ReasonNeverFenced)
-	case f.State == FencePending:
+	case f.State == crmmon.FencePending:
 		return condition(LastFenceSucceeded, metav1.ConditionFalse, ReasonFencePending, fenceWords(f)+" is under way")
 	}
-	return m.is(f.State == FenceSucceeded, fenceWords(f))
+	return m.is(f.State == crmmon.FenceSucceeded, fenceWords(f))
 }
 
 // redundant is true while either host may be lost without a loss of writes.
@@ -285,7 +287,7 @@ func (in Input) Patient(before etcdv1.PacemakerClusterStatus, silent time.Durati
 
 // gone reports whether a host is not in Corosync's membership.
 func (in Input) gone() bool {
-	return slices.ContainsFunc(in.Corosync.Value.Nodes, func(h Host) bool { return !in.there(h.Name) })
+	return slices.ContainsFunc(in.Corosync.Value.Nodes, func(h corosync.Node) bool { return !in.there(h.Name) })
 }
 
 func nameOf(m state.EtcdMember, otherwise string) string {

@@ -8,6 +8,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -46,7 +48,7 @@ func (o odd) conditions(t *testing.T, s etcdv1.PacemakerClusterStatus) []metav1.
 }
 
 // each changes the resources of an id on a node, or everywhere.
-func each(in *Input, id, node string, change func(*Resource)) {
+func each(in *Input, id, node string, change func(*crmmon.Resource)) {
 	for i := range in.Cluster.Value.Resources {
 		r := &in.Cluster.Value.Resources[i]
 		if r.ID == id && (node == "" || len(r.Nodes) > 0 && r.Nodes[0] == node) {
@@ -55,7 +57,7 @@ func each(in *Input, id, node string, change func(*Resource)) {
 	}
 }
 
-func ofNode(in *Input, name string) *Node {
+func ofNode(in *Input, name string) *crmmon.Node {
 	for i := range in.Cluster.Value.Nodes {
 		if n := &in.Cluster.Value.Nodes[i]; n.Name == name {
 			return n
@@ -98,7 +100,7 @@ func TestHardCase29OddNodes(t *testing.T) {
 			in.Corosync.Value.Nodes = in.Corosync.Value.Nodes[:1]
 		}, where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "not listed: cp-2, whose address is not known"},
 		"none at all": {corpus: "no-nodes", change: func(in *Input) {
-			in.Corosync = state.Fact[Corosync]{}
+			in.Corosync = state.Fact[corosync.Conf]{}
 		}, where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "InsufficientNodes"},
 		"three": {corpus: "three-nodes", where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "ExcessiveNodes"},
 		"six, of which the API holds five": {corpus: "six-nodes", change: func(in *Input) {
@@ -113,67 +115,44 @@ func TestHardCase30OddResources(t *testing.T) {
 		"the same is Started":              {corpus: "etcd-failed", where: "cp-1/etcd", kind: etcdv1.ResourceStartedConditionType, status: yes},
 		"unmanaged":                        {corpus: "etcd-unmanaged", where: "cp-2/etcd", kind: etcdv1.ResourceManagedConditionType, status: no},
 		"blocked":                          {corpus: "etcd-blocked", where: "cp-2/etcd", kind: etcdv1.ResourceSchedulableConditionType, status: no},
-		"to be Stopped":                    {corpus: "healthy", change: func(in *Input) { each(in, "etcd", "", func(r *Resource) { r.Target = "Stopped" }) }, where: "cp-1/etcd", kind: etcdv1.ResourceEnabledConditionType, status: no},
-		"to be stopped, in small letters":  {corpus: "healthy", change: func(in *Input) { each(in, "etcd", "", func(r *Resource) { r.Target = "stopped" }) }, where: "cp-1/etcd", kind: etcdv1.ResourceEnabledConditionType, status: no},
+		"to be Stopped":                    {corpus: "healthy", change: func(in *Input) { each(in, "etcd", "", func(r *crmmon.Resource) { r.Target = "Stopped" }) }, where: "cp-1/etcd", kind: etcdv1.ResourceEnabledConditionType, status: no},
+		"to be stopped, in small letters":  {corpus: "healthy", change: func(in *Input) { each(in, "etcd", "", func(r *crmmon.Resource) { r.Target = "stopped" }) }, where: "cp-1/etcd", kind: etcdv1.ResourceEnabledConditionType, status: no},
 		"a disabled clone, nowhere":        {corpus: "etcd-disabled", where: "cp-2/etcd", kind: etcdv1.ResourceStartedConditionType, status: no},
 		"one instance on two nodes":        {corpus: "healthy", change: onTwoNodes, where: "cp-2/etcd", kind: etcdv1.ResourceStartedConditionType, status: yes},
 		"orphaned":                         {corpus: "etcd-orphaned", where: "cp-1/etcd", kind: etcdv1.ResourceHealthyConditionType, status: no},
-		"inside a bundle it is none":       {corpus: "healthy", change: func(in *Input) { each(in, "etcd", "", func(r *Resource) { r.Bundle = "box" }) }, where: "cp-1/etcd", kind: etcdv1.ResourceStartedConditionType, status: no, words: "it is not configured"},
+		"inside a bundle it is none":       {corpus: "healthy", change: func(in *Input) { each(in, "etcd", "", func(r *crmmon.Resource) { r.Bundle = "box" }) }, where: "cp-1/etcd", kind: etcdv1.ResourceStartedConditionType, status: no, words: "it is not configured"},
 		"another unit's name begins alike": {corpus: "group-and-another-kubelet", where: "cp-1/kubelet", kind: etcdv1.ResourceHealthyConditionType, status: yes},
 		"a stop that does not end": {corpus: "healthy", change: func(in *Input) {
-			each(in, "etcd", "cp-2", func(r *Resource) { r.Role, r.Active, r.Failed, r.Blocked = "Stopping", true, true, true })
+			each(in, "etcd", "cp-2", func(r *crmmon.Resource) { r.Role, r.Active, r.Failed, r.Blocked = "Stopping", true, true, true })
 		}, where: "cp-2/etcd", kind: etcdv1.ResourceHealthyConditionType, status: no},
 	})
 }
 
 // onTwoNodes has one instance of etcd run on both hosts, and the other nowhere.
 func onTwoNodes(in *Input) {
-	each(in, "etcd", "cp-1", func(r *Resource) { r.Nodes = []string{"cp-1", "cp-2"} })
-	each(in, "etcd", "cp-2", func(r *Resource) { r.Nodes, r.Active, r.Role = nil, false, "Stopped" })
+	each(in, "etcd", "cp-1", func(r *crmmon.Resource) { r.Nodes = []string{"cp-1", "cp-2"} })
+	each(in, "etcd", "cp-2", func(r *crmmon.Resource) { r.Nodes, r.Active, r.Role = nil, false, "Stopped" })
 }
 
 func TestHardCase31OddFenceAgents(t *testing.T) {
 	check(t, map[string]odd{
 		"none":                             {corpus: "no-devices", where: "cp-1", kind: etcdv1.NodeFencingAvailableConditionType, status: no, words: "there is no fence agent"},
-		"Started and failed":               {corpus: "healthy", change: func(in *Input) { each(in, "cp-2_redfish", "", func(r *Resource) { r.Failed = true }) }, where: "cp-2/cp-2_redfish", kind: etcdv1.ResourceOperationalConditionType, status: no},
-		"the same cannot fence":            {corpus: "healthy", change: func(in *Input) { each(in, "cp-2_redfish", "", func(r *Resource) { r.Failed = true }) }, where: "cp-2", kind: etcdv1.NodeFencingAvailableConditionType, status: no},
+		"Started and failed":               {corpus: "healthy", change: func(in *Input) { each(in, "cp-2_redfish", "", func(r *crmmon.Resource) { r.Failed = true }) }, where: "cp-2/cp-2_redfish", kind: etcdv1.ResourceOperationalConditionType, status: no},
+		"the same cannot fence":            {corpus: "healthy", change: func(in *Input) { each(in, "cp-2_redfish", "", func(r *crmmon.Resource) { r.Failed = true }) }, where: "cp-2", kind: etcdv1.NodeFencingAvailableConditionType, status: no},
 		"nine, of which the API has eight": {corpus: "nine-devices", where: "cp-2", kind: etcdv1.NodeFencingHealthyConditionType, status: no},
 		"on its own target only":           {corpus: "device-on-its-own-target", where: "cp-2", kind: FencingProven, status: no, words: ReasonOnOwnTarget},
 		"of the peer's, whose host is off": {corpus: "lost-fenced", where: "cp-1", kind: etcdv1.NodeFencingAvailableConditionType, status: no},
 		"a name without a line": {corpus: "healthy", change: func(in *Input) { // nothing says whose it is: cp-2 has none
-			each(in, "cp-2_redfish", "", func(r *Resource) { r.ID = "watch" })
+			each(in, "cp-2_redfish", "", func(r *crmmon.Resource) { r.ID = "watch" })
 			in.Cluster.Value.Bans = nil
 		}, where: "cp-2", kind: etcdv1.NodeFencingAvailableConditionType, status: no, words: "there is no fence agent"},
 	})
 }
 
-func TestHardCase33TimesAroundAChangeOfTheClock(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Skipf("NOT TESTED: no time zones on this machine: %v", err)
-	}
-	r := reader{local: berlin}
-	// The hour that comes twice may be either; it is not another day.
-	first := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)
-	if got := r.time("Sun Oct 25 02:30:00 2026"); !got.Equal(first) && !got.Equal(first.Add(time.Hour)) {
-		t.Errorf("the hour that comes twice: %v", got)
-	}
-	// The hour that never was, as a clock that is set by hand may say.
-	if got := r.time("Sun Mar 29 02:30:00 2026"); got.Before(time.Date(2026, 3, 29, 0, 30, 0, 0, time.UTC)) || got.After(time.Date(2026, 3, 29, 1, 30, 0, 0, time.UTC)) {
-		t.Errorf("the hour that never was: %v", got)
-	}
-	// A time that names its offset is the same wherever it is read.
-	for _, zone := range []*time.Location{berlin, time.UTC, time.FixedZone("", -9*3600)} {
-		if got := (&reader{local: zone}).time("2026-10-25 02:30:00 +02:00"); !got.Equal(first) {
-			t.Errorf("%s: %v", zone, got)
-		}
-	}
-}
-
 func TestHardCase33AFenceThatHasNotEndedOrEndsInTheFuture(t *testing.T) {
 	in := input(t, "lost-being-fenced")
 	for _, f := range in.Cluster.Value.Fences {
-		if f.State != FencePending || !f.Done.IsZero() {
+		if f.State != crmmon.FencePending || !f.Done.IsZero() {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -181,12 +160,12 @@ func TestHardCase33AFenceThatHasNotEndedOrEndsInTheFuture(t *testing.T) {
 		"it has not ended": {corpus: "lost-being-fenced", where: "cp-2", kind: LastFenceSucceeded, status: no, words: ReasonFencePending},
 		"a clock was ahead, and the failure of now is older": {corpus: "lost-fence-failed", change: func(in *Input) {
 			f := in.Cluster.Value.Fences[0]
-			f.State, f.Done = FenceSucceeded, f.Done.Add(-time.Hour)
+			f.State, f.Done = crmmon.FenceSucceeded, f.Done.Add(-time.Hour)
 			in.Cluster.Value.Fences = append(in.Cluster.Value.Fences, f)
 		}, where: "cp-2", kind: LastFenceSucceeded, status: no, words: ReasonFenceFailed},
 	})
 	ahead := in.Cluster.Value
-	ahead.Fences = []Fence{{Target: "cp-2", Action: "reboot", By: "cp-1", State: FenceSucceeded, Done: noon.Add(time.Hour)}}
+	ahead.Fences = []crmmon.Fence{{Target: "cp-2", Action: "reboot", By: "cp-1", State: crmmon.FenceSucceeded, Done: noon.Add(time.Hour)}}
 	if h := Happenings(ahead); len(h) != 1 || !h[0].At.Equal(noon.Add(time.Hour)) {
 		t.Errorf("who tells of it decides by its time: %+v", h)
 	}

@@ -1,13 +1,14 @@
 package pacemakerstatus
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -22,84 +23,13 @@ func recorded(t testing.TB, name string) []byte {
 	return data
 }
 
-func parsed(t *testing.T, name string) Cluster {
+func parsed(t *testing.T, name string) crmmon.Cluster {
 	t.Helper()
-	c, err := Parse(recorded(t, name), time.UTC)
+	c, err := crmmon.Parse(recorded(t, name), time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
-}
-
-func TestHardCase32WhatIsNotAWholeStatusIsRefused(t *testing.T) {
-	whole := string(recorded(t, "healthy"))
-	bomb := `<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>` + strings.Replace(whole, `name="cp-1"`, `name="&b;"`, 1)
-	for name, c := range map[string]struct{ text, want string }{
-		"empty":              {"", "it is empty"},
-		"white space":        {" \n ", "it is empty"},
-		"truncated":          {whole[:len(whole)/2], "unexpected EOF"},
-		"without its end":    {strings.TrimSuffix(strings.TrimSpace(whole), "</pacemaker-result>"), "unexpected EOF"},
-		"an entity bomb":     {bomb, "a document type is not allowed"},
-		"an unknown entity":  {strings.Replace(whole, `name="cp-1"`, `name="&b;"`, 1), "invalid character entity"},
-		"too much":           {strings.Repeat(" ", MaxBytes+1), "more than 10485760"},
-		"too deep":           {strings.Repeat("<a>", 40) + strings.Repeat("</a>", 40), "more than 16 deep"},
-		"too many":           {"<a>" + strings.Repeat("<b/>", maxElements) + "</a>", "more than 50000 elements"},
-		"a huge attribute":   {`<a b="` + strings.Repeat("x", maxAttribute+1) + `"/>`, "attribute b has 32769 bytes"},
-		"an attribute twice": {`<pacemaker-result a="1" a="2"/>`, "stands twice"},
-		"two documents":      {whole + whole, "a second document follows"},
-		"words before it":    {"warning: something\n" + whole, "text outside of the document"},
-		"another document":   {"<html/>", `it begins with "html"`},
-		"no nodes":           {"<pacemaker-result/>", "it is not whole"},
-		"a strange boolean":  {strings.Replace(whole, `online="true"`, `online="yes"`, 1), `node cp-1: online is "yes"`},
-		"a missing boolean":  {strings.Replace(whole, ` unclean="false"`, "", 1), "node cp-1: unclean is missing"},
-		"no role":            {strings.Replace(whole, ` role="Started"`, "", 1), "resource cp-1_redfish: it has no id or no role"},
-		"no answer":          {`<pacemaker-result><status code="1" message="Error"/></pacemaker-result>`, "crm_mon says Error"},
-	} {
-		if _, err := Parse([]byte(c.text), time.UTC); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
-	}
-	if _, err := Parse(recorded(t, "not-running"), time.UTC); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("a cluster that is not running: %v", err)
-	}
-	unknown := strings.Replace(whole, "<node name=", `<node colour="blue" name=`, 1)
-	if _, err := Parse([]byte(unknown), time.UTC); err != nil {
-		t.Errorf("an attribute of a later version: %v", err)
-	}
-}
-
-func TestHardCase33TimesOfEveryVersion(t *testing.T) {
-	berlin := time.FixedZone("CET", 3600)
-	want := time.Date(2026, 11, 5, 11, 0, 3, 0, time.UTC)
-	for text, wanted := range map[string]time.Time{
-		"Thu Nov  5 12:00:03 2026":          want, // local, with padding
-		"2026-11-05 11:00:03Z":              want,
-		"2026-11-05 12:00:03 +01:00":        want,
-		"2026-11-05 12:00:03.500000 +01:00": want.Add(500 * time.Millisecond),
-		"2026-11-05 11:00:03.500000Z":       want.Add(500 * time.Millisecond),
-		"2026-11-05T11:00:03Z":              want,
-		"2026-11-05 12:00:03":               want, // local
-		"":                                  {},
-		"yesterday":                         {},
-	} {
-		r := reader{local: berlin}
-		if got := r.time(text); !got.Equal(wanted) {
-			t.Errorf("%q: %v, want %v", text, got, wanted)
-		}
-	}
-}
-
-func TestAFailedActionNamesItsResource(t *testing.T) {
-	for key, want := range map[string]string{
-		"kubelet_start_0": "kubelet", "etcd_monitor_3000": "etcd", "cp-2_redfish_monitor_60000": "cp-2_redfish", "odd": "odd",
-	} {
-		if got := resourceOf(key, ""); got != want {
-			t.Errorf("%s: %s", key, got)
-		}
-	}
-	if got := resourceOf("a_migrate_to_0", "migrate_to"); got != "a" {
-		t.Errorf("an action with a line: %s", got)
-	}
 }
 
 // Pacemaker lists an operation while it is under way, as it did in the lab each
@@ -111,7 +41,7 @@ func TestAnOperationThatIsUnderWayHasNoOutcome(t *testing.T) {
 		t.Fatal("the recorded state has changed")
 	}
 	for _, pending := range []string{`call="-1" task="monitor" rc="193" rc_text="unknown"`, `call="-1" task="monitor" rc="-1" rc_text="unknown"`} {
-		c, err := Parse([]byte(strings.Replace(was, ended, pending, 1)), time.UTC)
+		c, err := crmmon.Parse([]byte(strings.Replace(was, ended, pending, 1)), time.UTC)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,32 +53,11 @@ func TestAnOperationThatIsUnderWayHasNoOutcome(t *testing.T) {
 	}
 }
 
-func TestCorosyncsLinksAndSettings(t *testing.T) {
-	c, err := ParseCorosync([]byte("totem {\n version: 2\n interface {\n  linknumber: 0\n }\n}\n# c\nnodelist {\n node {\n  ring1_addr: 10.1.0.1\n" +
-		"  ring0_addr: 2001:DB8:0::1\n  name: cp-1\n }\n node {\n  ring0_addr: 10.0.0.2\n }\n}\nquorum {\n two_node: 1\n wait_for_all: 0\n}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(c.Nodes) != 2 || c.Nodes[0].Name != "cp-1" || strings.Join(c.Nodes[0].Addresses, " ") != "2001:DB8:0::1 10.1.0.1" || c.Nodes[1].Name != "10.0.0.2" {
-		t.Errorf("%+v", c)
-	}
-	if !c.TwoNode || !c.WaitsNot {
-		t.Errorf("%+v", c)
-	}
-	got := view{Input: Input{Corosync: state.Known(c)}}.addresses("cp-1")
+func TestAddressesAreCanonical(t *testing.T) {
+	conf := corosync.Conf{Nodes: []corosync.Node{{Name: "cp-1", Addresses: []string{"2001:DB8:0::1", "10.1.0.1"}}}}
+	got := view{Input: Input{Corosync: state.Known(conf)}}.addresses("cp-1")
 	if len(got) != 2 || got[0].Address != "2001:db8::1" {
-		t.Errorf("addresses are canonical: %v", got)
-	}
-	for text, want := range map[string]string{
-		"quorum {\n two_node: 1\n":              "section quorum has no end",
-		"}\n":                                   "line 1: a section ends",
-		"nonsense\n":                            "neither a setting nor a section",
-		strings.Repeat("a {\n", 20):             "more than 8 deep",
-		strings.Repeat("#\n", MaxCorosyncBytes): "bytes, more than",
-	} {
-		if _, err := ParseCorosync([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.20q: %v", text, err)
-		}
+		t.Error(got)
 	}
 }
 
@@ -157,7 +66,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(recorded(f, name))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := Parse(text, time.UTC)
+		c, err := crmmon.Parse(text, time.UTC)
 		if err != nil {
 			return
 		}
@@ -172,7 +81,7 @@ func FuzzParse(f *testing.F) {
 func FuzzParseCorosync(f *testing.F) {
 	f.Add([]byte("nodelist {\n node {\n  ring0_addr: 10.0.0.1\n }\n}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := ParseCorosync(text)
+		c, err := corosync.Parse(text)
 		if err == nil {
 			acceptable(t, Status(Input{Host: "cp-1", Corosync: state.Known(c)}))
 		}

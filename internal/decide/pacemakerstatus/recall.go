@@ -3,6 +3,8 @@ package pacemakerstatus
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/crmmon"
 )
 
 // Retakes is how long Pacemaker may take to write down anew what runs on a host.
@@ -21,12 +23,12 @@ func (in Input) Recalled(last Input) (out Input, told bool) {
 	resources, operations := slices.Clone(now.Resources), slices.Clone(now.Operations)
 	for _, r := range was.Resources {
 		r.Nodes = slices.DeleteFunc(slices.Clone(r.Nodes), func(node string) bool {
-			return !was.stands(node) || !now.stands(node) || now.tells(node, r)
+			return !stands(was, node) || !stands(now, node) || tells(now, node, r)
 		})
-		if len(r.Nodes) == 0 || !now.has(r) {
+		if len(r.Nodes) == 0 || !has(now, r) {
 			continue
 		}
-		if i := slices.IndexFunc(resources, func(o Resource) bool { return o.ID == r.ID && len(o.Nodes) == 0 }); i >= 0 {
+		if i := slices.IndexFunc(resources, func(o crmmon.Resource) bool { return o.ID == r.ID && len(o.Nodes) == 0 }); i >= 0 {
 			resources = slices.Delete(resources, i, i+1) // the same instance, as stopped
 		}
 		resources, told = append(resources, r), true
@@ -41,19 +43,19 @@ func (in Input) Recalled(last Input) (out Input, told bool) {
 }
 
 // stands reports whether a node is there and neither comes nor goes.
-func (c Cluster) stands(node string) bool {
-	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Name == node && n.Online && !n.Pending && !n.Shutdown })
+func stands(c crmmon.Cluster, node string) bool {
+	return slices.ContainsFunc(c.Nodes, func(n crmmon.Node) bool { return n.Name == node && n.Online && !n.Pending && !n.Shutdown })
 }
 
 // tells reports whether anything is said of a resource on a node: that it is
 // there, or the outcome of anything that was done with it.
-func (c Cluster) tells(node string, r Resource) bool {
-	return slices.ContainsFunc(c.Operations, func(o Operation) bool { return o.Node == node && base(o.Resource) == base(r.ID) }) ||
-		slices.ContainsFunc(c.Resources, func(o Resource) bool { return base(o.ID) == base(r.ID) && slices.Contains(o.Nodes, node) })
+func tells(c crmmon.Cluster, node string, r crmmon.Resource) bool {
+	return slices.ContainsFunc(c.Operations, func(o crmmon.Operation) bool { return o.Node == node && base(o.Resource) == base(r.ID) }) ||
+		slices.ContainsFunc(c.Resources, func(o crmmon.Resource) bool { return base(o.ID) == base(r.ID) && slices.Contains(o.Nodes, node) })
 }
 
 // has reports whether a resource is configured still.
-func (c Cluster) has(r Resource) bool {
-	return slices.ContainsFunc(c.Resources, func(o Resource) bool { return base(o.ID) == base(r.ID) && !o.Orphaned }) ||
-		slices.ContainsFunc(c.Clones, func(o Clone) bool { return o.ID == r.Clone })
+func has(c crmmon.Cluster, r crmmon.Resource) bool {
+	return slices.ContainsFunc(c.Resources, func(o crmmon.Resource) bool { return base(o.ID) == base(r.ID) && !o.Orphaned }) ||
+		slices.ContainsFunc(c.Clones, func(o crmmon.Clone) bool { return o.ID == r.Clone })
 }

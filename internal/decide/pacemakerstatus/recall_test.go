@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/crmmon"
 )
 
 // TestThatPacemakerLooksAnewIsNoChange is what the lab showed: when a lost host
@@ -11,7 +13,7 @@ import (
 // events. "lab-refreshed" was taken between the two steps of a person's refresh,
 // which are the same two.
 func TestThatPacemakerLooksAnewIsNoChange(t *testing.T) {
-	edit := func(name string, change func(n *Node)) func(now, last *Input) {
+	edit := func(name string, change func(n *crmmon.Node)) func(now, last *Input) {
 		return func(now, _ *Input) {
 			for i := range now.Cluster.Value.Nodes {
 				if n := &now.Cluster.Value.Nodes[i]; n.Name == name {
@@ -20,14 +22,14 @@ func TestThatPacemakerLooksAnewIsNoChange(t *testing.T) {
 			}
 		}
 	}
-	has := func(o Operation) func(now, last *Input) {
+	has := func(o crmmon.Operation) func(now, last *Input) {
 		return func(now, _ *Input) { now.Cluster.Value.Operations = append(now.Cluster.Value.Operations, o) }
 	}
 	without := func(id string) func(now, last *Input) {
 		return func(now, _ *Input) {
 			c := &now.Cluster.Value
-			c.Resources = slices.DeleteFunc(slices.Clone(c.Resources), func(r Resource) bool { return r.ID == id })
-			c.Clones = slices.DeleteFunc(slices.Clone(c.Clones), func(o Clone) bool { return strings.HasPrefix(o.ID, id) })
+			c.Resources = slices.DeleteFunc(slices.Clone(c.Resources), func(r crmmon.Resource) bool { return r.ID == id })
+			c.Clones = slices.DeleteFunc(slices.Clone(c.Clones), func(o crmmon.Clone) bool { return strings.HasPrefix(o.ID, id) })
 		}
 	}
 	const all = "cp-1: kubelet etcd cp-2_redfish; cp-2: kubelet etcd cp-1_redfish"
@@ -37,16 +39,16 @@ func TestThatPacemakerLooksAnewIsNoChange(t *testing.T) {
 		want   string
 	}{
 		{"all that stands", func(_, _ *Input) {}, all},
-		{"a host that is lost", edit("cp-2", func(n *Node) { n.Online = false }), "cp-1: kubelet etcd cp-2_redfish; cp-2:"},
-		{"a host that joins", edit("cp-2", func(n *Node) { n.Pending = true }), "cp-1: kubelet etcd cp-2_redfish; cp-2:"},
-		{"a host that leaves", edit("cp-1", func(n *Node) { n.Shutdown = true }), "cp-1:; cp-2: kubelet etcd cp-1_redfish"},
+		{"a host that is lost", edit("cp-2", func(n *crmmon.Node) { n.Online = false }), "cp-1: kubelet etcd cp-2_redfish; cp-2:"},
+		{"a host that joins", edit("cp-2", func(n *crmmon.Node) { n.Pending = true }), "cp-1: kubelet etcd cp-2_redfish; cp-2:"},
+		{"a host that leaves", edit("cp-1", func(n *crmmon.Node) { n.Shutdown = true }), "cp-1:; cp-2: kubelet etcd cp-1_redfish"},
 		{"a host that was lost at the last look", func(_, last *Input) { *last = input(t, "lost-fenced") }, "cp-1: kubelet etcd cp-2_redfish; cp-2:"},
-		{"what was stopped", has(Operation{Node: "cp-1", Resource: "etcd", Task: "stop"}), "cp-1: kubelet cp-2_redfish; cp-2: kubelet etcd cp-1_redfish"},
-		{"what was looked at", has(Operation{Node: "cp-2", Resource: "kubelet:1", Task: "probe", Code: 7}), "cp-1: kubelet etcd cp-2_redfish; cp-2: etcd cp-1_redfish"},
+		{"what was stopped", has(crmmon.Operation{Node: "cp-1", Resource: "etcd", Task: "stop"}), "cp-1: kubelet cp-2_redfish; cp-2: kubelet etcd cp-1_redfish"},
+		{"what was looked at", has(crmmon.Operation{Node: "cp-2", Resource: "kubelet:1", Task: "probe", Code: 7}), "cp-1: kubelet etcd cp-2_redfish; cp-2: etcd cp-1_redfish"},
 		{"what is configured no more", without("kubelet"), "cp-1: etcd cp-2_redfish; cp-2: etcd cp-1_redfish"},
 		{"no resource of a clone", func(now, _ *Input) {
 			c := &now.Cluster.Value
-			c.Resources = slices.DeleteFunc(slices.Clone(c.Resources), func(r Resource) bool { return r.Clone != "" })
+			c.Resources = slices.DeleteFunc(slices.Clone(c.Resources), func(r crmmon.Resource) bool { return r.Clone != "" })
 		}, all},
 		{"no answer of Pacemaker", func(now, _ *Input) { *now = Input{Host: "cp-1", Trouble: "crm_mon took too long"} }, ""},
 		{"nothing known before", func(_, last *Input) { *last = Input{Host: "cp-1"} }, "cp-1:; cp-2:"},

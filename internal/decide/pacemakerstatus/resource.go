@@ -8,6 +8,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
@@ -74,7 +75,7 @@ func (v view) resource(node string, t tracked) etcdv1.PacemakerClusterResourceSt
 		out.Conditions = nothing(v.Trouble)
 		return out
 	}
-	var here, all []Resource
+	var here, all []crmmon.Resource
 	for _, r := range v.cluster.Resources {
 		if !slices.Contains(t.agents, r.Agent) || r.Bundle != "" {
 			continue
@@ -95,7 +96,7 @@ func (v view) resource(node string, t tracked) etcdv1.PacemakerClusterResourceSt
 }
 
 // running are the facts of instances that are on a node; of several, the worst.
-func (v view) running(node string, instances []Resource) facts {
+func (v view) running(node string, instances []crmmon.Resource) facts {
 	f := facts{unseen: v.unseen(node)}
 	for _, r := range instances {
 		v.settled(&f, node, r)
@@ -126,7 +127,7 @@ func (v view) unseen(node string) string {
 }
 
 // settled are the facts that a person's or Pacemaker's settings make.
-func (v view) settled(f *facts, node string, r Resource) {
+func (v view) settled(f *facts, node string, r crmmon.Resource) {
 	n := v.node(node)
 	switch {
 	case v.cluster.Options.Maintenance:
@@ -142,7 +143,7 @@ func (v view) settled(f *facts, node string, r Resource) {
 	if strings.EqualFold(r.Target, "Stopped") {
 		note(&f.disabled, "it is disabled (pcs resource enable "+r.ID+")")
 	}
-	if v.cluster.Options.StopAll && !r.fences() {
+	if v.cluster.Options.StopAll && !r.Fences() {
 		note(&f.disabled, "stop-all-resources is true")
 	}
 	if r.Blocked {
@@ -152,7 +153,7 @@ func (v view) settled(f *facts, node string, r Resource) {
 
 // absent are the facts of a resource that is not on a node. Instances that are
 // nowhere tell how it is configured.
-func (v view) absent(node string, t tracked, all []Resource) facts {
+func (v view) absent(node string, t tracked, all []crmmon.Resource) facts {
 	f := facts{inactive: "it does not run on " + node, stopped: "it does not run on " + node}
 	if len(all) == 0 {
 		const words = "it is not configured"
@@ -161,7 +162,7 @@ func (v view) absent(node string, t tracked, all []Resource) facts {
 	for _, c := range v.cluster.Clones {
 		if len(all) == 0 && c.ID == t.clone && v.empty(c.ID) {
 			f = facts{inactive: "it runs nowhere", stopped: "it runs nowhere"}
-			v.settled(&f, node, Resource{ID: c.ID, Managed: c.Managed, Maintenance: c.Maintenance, Target: targetOf(c)})
+			v.settled(&f, node, crmmon.Resource{ID: c.ID, Managed: c.Managed, Maintenance: c.Maintenance, Target: targetOf(c)})
 		}
 	}
 	for _, r := range all {
@@ -180,10 +181,10 @@ func (v view) absent(node string, t tracked, all []Resource) facts {
 
 // empty reports whether a clone has no instance at all.
 func (v view) empty(clone string) bool {
-	return !slices.ContainsFunc(v.cluster.Resources, func(r Resource) bool { return r.Clone == clone })
+	return !slices.ContainsFunc(v.cluster.Resources, func(r crmmon.Resource) bool { return r.Clone == clone })
 }
 
-func targetOf(c Clone) string {
+func targetOf(c crmmon.Clone) string {
 	if c.Disabled {
 		return "Stopped"
 	}
@@ -192,7 +193,7 @@ func targetOf(c Clone) string {
 
 // why is the last failure of a resource on a node, as the end of a sentence.
 func (v view) why(node, id string) string {
-	var last *Failure
+	var last *crmmon.Failure
 	for i, f := range v.cluster.Failures {
 		if f.Node == node && base(f.Resource) == base(id) && (last == nil || !f.When.Before(last.When)) {
 			last = &v.cluster.Failures[i]
@@ -225,7 +226,7 @@ func started(role string) bool {
 	return slices.Contains([]string{"Started", "Promoted", "Unpromoted", "Master", "Slave"}, role)
 }
 
-func roleWords(r Resource) string {
+func roleWords(r crmmon.Resource) string {
 	if r.Pending != "" {
 		return "it is " + strings.ToLower(r.Pending)
 	}

@@ -9,6 +9,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -19,10 +21,10 @@ type Input struct {
 	Host string
 	// Cluster is unknown where Pacemaker does not answer on this host; Trouble
 	// says why.
-	Cluster state.Fact[Cluster]
+	Cluster state.Fact[crmmon.Cluster]
 	Trouble string
 	// Corosync is unknown where its configuration cannot be read.
-	Corosync state.Fact[Corosync]
+	Corosync state.Fact[corosync.Conf]
 	// Membership is what Corosync says now. It knows of a lost host before
 	// Pacemaker does.
 	Membership state.Fact[state.Membership]
@@ -81,7 +83,7 @@ func counted(list []metav1.Condition) []metav1.Condition {
 // view is what one look has found, and who the nodes are.
 type view struct {
 	Input
-	cluster Cluster
+	cluster crmmon.Cluster
 	names   []string
 }
 
@@ -100,10 +102,10 @@ func (v view) allNames() []string {
 }
 
 // node is what Pacemaker says of one, unknown where it does not name it.
-func (v view) node(name string) state.Fact[Node] {
-	i := slices.IndexFunc(v.cluster.Nodes, func(n Node) bool { return n.Name == name })
+func (v view) node(name string) state.Fact[crmmon.Node] {
+	i := slices.IndexFunc(v.cluster.Nodes, func(n crmmon.Node) bool { return n.Name == name })
 	if !v.Cluster.Known || i < 0 {
-		return state.Fact[Node]{}
+		return state.Fact[crmmon.Node]{}
 	}
 	return state.Known(v.cluster.Nodes[i])
 }

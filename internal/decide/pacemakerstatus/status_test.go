@@ -12,6 +12,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -66,7 +68,7 @@ func bounded(t *testing.T, list []metav1.Condition, least, most int) []metav1.Co
 }
 
 func TestB1ListsThatAreEmptyAreWritten(t *testing.T) {
-	s := Status(Input{Host: "cp-1", Cluster: state.Known(Cluster{})})
+	s := Status(Input{Host: "cp-1", Cluster: state.Known(crmmon.Cluster{})})
 	if text := string(JSON(s)); !strings.Contains(text, `"nodes":[]`) {
 		t.Errorf("no nodes: %s", text)
 	}
@@ -82,8 +84,8 @@ func TestB1ListsThatAreEmptyAreWritten(t *testing.T) {
 
 func input(t *testing.T, name string) Input {
 	t.Helper()
-	return Input{Host: "cp-1", Cluster: state.Known(parsed(t, name)), Corosync: state.Known(Corosync{TwoNode: true, Nodes: []Host{
-		{"cp-1", []string{"10.98.0.11"}}, {"cp-2", []string{"10.98.0.12"}},
+	return Input{Host: "cp-1", Cluster: state.Known(parsed(t, name)), Corosync: state.Known(corosync.Conf{TwoNode: true, Nodes: []corosync.Node{
+		{Name: "cp-1", Addresses: []string{"10.98.0.11"}}, {Name: "cp-2", Addresses: []string{"10.98.0.12"}},
 	}})}
 }
 
@@ -155,7 +157,7 @@ func TestB6ADeviceOnItsOwnTargetProvesNothing(t *testing.T) {
 func TestWhatATestOfABMCRanIntoIsTold(t *testing.T) {
 	const words = "it shows another certificate than the pinned one: 'holdfast fencing pin cp-2'"
 	in := input(t, "device-monitor-failed")
-	if !in.Cluster.Value.Wonders() || input(t, "healthy").Cluster.Value.Wonders() || input(t, "kubelet-cannot-start").Cluster.Value.Wonders() {
+	if !Wonders(in.Cluster.Value) || Wonders(input(t, "healthy").Cluster.Value) || Wonders(input(t, "kubelet-cannot-start").Cluster.Value) {
 		t.Error("it is asked why where no device has failed, or not where one has")
 	}
 	in.Found = map[string]string{"cp-2": words, "cp-1": "another host's"}
@@ -186,10 +188,10 @@ func TestAFenceThatGaveWayToAPersonDidNotFail(t *testing.T) {
 	for seconds, want := range map[int]string{3: ReasonFenceSucceeded, -1: ReasonFenceSucceeded, 300: ReasonFenceFailed} {
 		after := time.Duration(seconds) * time.Second
 		in := input(t, "healthy")
-		in.Cluster.Value.Fences = []Fence{
-			{Target: "cp-2", Action: "reboot", By: "cp-1", State: FenceFailed, Done: word.Add(after)},
-			{Target: "cp-2", Action: "off", By: byPerson, State: FenceSucceeded, Done: word},
-			{Target: "cp-1", Action: "reboot", By: "cp-2", State: FenceFailed, Done: word.Add(after)},
+		in.Cluster.Value.Fences = []crmmon.Fence{
+			{Target: "cp-2", Action: "reboot", By: "cp-1", State: crmmon.FenceFailed, Done: word.Add(after)},
+			{Target: "cp-2", Action: "off", By: byPerson, State: crmmon.FenceSucceeded, Done: word},
+			{Target: "cp-1", Action: "reboot", By: "cp-2", State: crmmon.FenceFailed, Done: word.Add(after)},
 		}
 		if c := find(node(t, in, "cp-2").Conditions, LastFenceSucceeded); c.Reason != want {
 			t.Errorf("failed %s after the word: %+v", after, c)
@@ -221,8 +223,8 @@ func TestHardCase30OnlyTheRealKubeletCounts(t *testing.T) {
 }
 
 func TestHardCase31WhichNodeADeviceSwitches(t *testing.T) {
-	v := view{names: []string{"cp-1", "cp-1-b", "cp", "m_1"}, cluster: Cluster{Bans: []Ban{
-		{"odd", "cp-1"}, {"both", "cp-1"}, {"both", "cp"},
+	v := view{names: []string{"cp-1", "cp-1-b", "cp", "m_1"}, cluster: crmmon.Cluster{Bans: []crmmon.Ban{
+		{Resource: "odd", Node: "cp-1"}, {Resource: "both", Node: "cp-1"}, {Resource: "both", Node: "cp"},
 	}}}
 	for id, want := range map[string]string{
 		"cp-1_redfish": "cp-1", "cp-1-b_redfish": "cp-1-b", "cp-1": "cp-1", "cp_redfish": "cp", "cp-10_redfish": "", "m_1_x_y": "m_1",
@@ -257,7 +259,7 @@ func TestCorosyncKnowsOfALossFirst(t *testing.T) {
 
 func TestWithoutAnAnswerNothingIsTrue(t *testing.T) {
 	in := input(t, "healthy")
-	in.Cluster, in.Trouble = state.Fact[Cluster]{}, "Pacemaker does not run"
+	in.Cluster, in.Trouble = state.Fact[crmmon.Cluster]{}, "Pacemaker does not run"
 	for _, c := range node(t, in, "cp-1").Conditions {
 		if c.Status == metav1.ConditionTrue {
 			t.Errorf("%+v", c)

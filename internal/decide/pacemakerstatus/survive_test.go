@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -37,7 +38,7 @@ func TestWhatTheLossOfAHostWouldComeTo(t *testing.T) {
 func BenchmarkLook(b *testing.B) {
 	text := recorded(b, "healthy")
 	for b.Loop() {
-		c, err := Parse(text, noon.Location())
+		c, err := crmmon.Parse(text, noon.Location())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -87,7 +88,7 @@ func (in Input) Blind() bool {
 // pending and nothing runs on the other, until that tells it what there is. The
 // one that stayed had quorum all the time, and what it says is true.
 func (in Input) apart() bool {
-	return in.Membership.Known && in.QuorateFor < meets && slices.ContainsFunc(in.Cluster.Value.Nodes, func(n Node) bool {
+	return in.Membership.Known && in.QuorateFor < meets && slices.ContainsFunc(in.Cluster.Value.Nodes, func(n crmmon.Node) bool {
 		return n.Pending || n.Unclean && n.Name != in.Host && in.there(n.Name)
 	})
 }

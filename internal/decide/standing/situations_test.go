@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
@@ -43,11 +45,11 @@ func recordedWith(t *testing.T, name string, etcd *state.EtcdReport, found map[s
 	dir := filepath.Join(corpus, "pacemaker/cases", name, "cp-1")
 	text, err := os.ReadFile(filepath.Join(dir, "crm_mon.xml"))
 	must(t, err)
-	cluster, err := pacemakerstatus.Parse(text, time.UTC)
+	cluster, err := crmmon.Parse(text, time.UTC)
 	must(t, err)
 	conf, err := os.ReadFile(filepath.Join(dir, "corosync.conf"))
 	must(t, err)
-	corosync, err := pacemakerstatus.ParseCorosync(conf)
+	corosync, err := corosync.Parse(conf)
 	must(t, err)
 	in.Cluster, in.Corosync = state.Known(cluster), state.Known(corosync)
 	if etcd != nil {

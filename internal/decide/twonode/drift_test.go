@@ -6,8 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/golden"
 )
+
+func corosyncOf(text []byte) (Corosync, error) {
+	conf, err := corosync.Parse(text)
+	return CorosyncOf(conf), err
+}
 
 // there is a whole configuration as it is on hosts, corosync.conf with it.
 func there(t *testing.T, name string) Config {
@@ -17,7 +23,7 @@ func there(t *testing.T, name string) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Corosync, err = ParseCorosync(text); err != nil {
+	if c.Corosync, err = corosyncOf(text); err != nil {
 		t.Fatal(err)
 	}
 	return c

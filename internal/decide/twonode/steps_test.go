@@ -144,7 +144,7 @@ func TestTheClusterIsMadeOnceAndNeverTakenFromSomebody(t *testing.T) {
 		{"no wait for all", change("two_node: 1", "two_node: 1\n    wait_for_all: 0"), "", "lacks two_node: 1, or has wait_for_all: 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			have, err := ParseCorosync([]byte(c.conf))
+			have, err := corosyncOf([]byte(c.conf))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestTheClusterIsMadeOnceAndNeverTakenFromSomebody(t *testing.T) {
 
 func TestADistributionsExampleIsNobodysCluster(t *testing.T) {
 	const example = "# a comment\ntotem {\n version: 2\n cluster_name: debian\n crypto_cipher: none\n}\nnodelist {\n node {\n name: node1\n nodeid: 1\n ring0_addr: 127.0.0.1\n }\n}\n"
-	c, err := ParseCorosync([]byte(example))
+	c, err := corosyncOf([]byte(example))
 	if err != nil || !c.Example() {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -170,17 +170,21 @@ func TestADistributionsExampleIsNobodysCluster(t *testing.T) {
 		"another name":              strings.ReplaceAll(example, "debian", "mine"),
 		"nothing":                   "",
 	} {
-		if c, err := ParseCorosync([]byte(conf)); err != nil || c.Example() {
+		if c, err := corosyncOf([]byte(conf)); err != nil || c.Example() {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}
 }
 
-func TestACorosyncConfThatIsTornIsNotRead(t *testing.T) {
-	for _, conf := range []string{"totem {\n", "}\n", "totem {\n cluster_name\n}\n"} {
-		if c, err := ParseCorosync([]byte(conf)); err == nil {
-			t.Errorf("%q was read as %+v", conf, c)
-		}
+// Corosync goes by the last of a setting that stands twice.
+func TestASettingThatStandsTwiceHidesNothing(t *testing.T) {
+	text, err := os.ReadFile("testdata/corosync.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := corosyncOf([]byte(strings.Replace(string(text), "crypto_hash: sha256\n", "crypto_hash: sha256\n    crypto_hash: none\n", 1)))
+	if err != nil || c.Plain() != "crypto_hash" {
+		t.Errorf("%q, %v", c.Plain(), err)
 	}
 }
 
@@ -193,7 +197,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(_ *testing.T, text []byte) {
-		if c, err := ParseCorosync(text); err == nil {
+		if c, err := corosyncOf(text); err == nil {
 			_, _ = CorosyncSteps(c, Wanted(site()).Corosync)
 		}
 		if c, err := ParseCIB(text); err == nil {

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -121,11 +121,7 @@ func (r Run) crash(ctx context.Context, target string, by Host) (Times, error) {
 func order(ctx context.Context, by Host, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout+lookTimeout)
 	defer cancel()
-	seconds := strconv.Itoa(int(fenceTimeout.Seconds()))
-	if _, err := by.Run(ctx, "stonith_admin", "--reboot", target, "--timeout="+seconds); err != nil {
-		return fmt.Errorf("fence %s: %w", target, err)
-	}
-	return nil
+	return pacemaker.FenceFrom(ctx, by.Run, target, fenceTimeout)
 }
 
 // watch looks at the survivor until the fence is done and it goes on alone, or

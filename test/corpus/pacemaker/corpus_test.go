@@ -13,6 +13,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/state"
@@ -26,17 +28,17 @@ func read(t *testing.T, dir string) pacemakerstatus.Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := pacemakerstatus.Parse(text, time.UTC)
+	c, err := crmmon.Parse(text, time.UTC)
 	switch {
 	case err == nil:
 		in.Cluster = state.Known(c)
-	case errors.Is(err, pacemakerstatus.ErrNotRunning):
+	case errors.Is(err, crmmon.ErrNotRunning):
 		in.Trouble = err.Error()
 	default:
 		t.Fatalf("%s: %v", dir, err)
 	}
 	if text, err = os.ReadFile(filepath.Join(dir, "corosync.conf")); err == nil {
-		conf, err := pacemakerstatus.ParseCorosync(text)
+		conf, err := corosync.Parse(text)
 		if err != nil {
 			t.Fatalf("%s: %v", dir, err)
 		}

@@ -18,14 +18,12 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/bmc"
-	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-const corosyncConf = "/etc/corosync/corosync.conf"
 
 // The pauses of the piece.
 const (
@@ -200,7 +198,7 @@ func (p *Piece) path(name string) string { return filepath.Join(p.Root, name) }
 // readRings reads the addresses of the two hosts. Where that cannot be done they
 // are those that were read last.
 func (p *Piece) readRings() error {
-	text, err := os.ReadFile(p.path(corosyncConf))
+	text, err := os.ReadFile(p.path(corosync.Path))
 	if errors.Is(err, fs.ErrNotExist) {
 		p.rings = nil
 		return nil
@@ -208,7 +206,7 @@ func (p *Piece) readRings() error {
 	if err != nil {
 		return err
 	}
-	c, err := pacemakerstatus.ParseCorosync(text)
+	c, err := corosync.Parse(text)
 	if err != nil {
 		return err
 	}

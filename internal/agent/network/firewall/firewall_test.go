@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/ports"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -201,7 +202,7 @@ func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.running()
-		b.write(corosyncConf, "totem {\n cluster_name: x\n}\nnodelist {\n node {\n  ring0_addr: 10.98.0.11\n  ring1_addr: 10.97.0.11\n  name: cp-1\n }\n node {\n  ring0_addr: 10.98.0.12\n  ring1_addr: 10.97.0.12\n  name: cp-2\n }\n}\n")
+		b.write(corosync.Path, "totem {\n cluster_name: x\n}\nnodelist {\n node {\n  ring0_addr: 10.98.0.11\n  ring1_addr: 10.97.0.11\n  name: cp-1\n }\n node {\n  ring0_addr: 10.98.0.12\n  ring1_addr: 10.97.0.12\n  name: cp-2\n }\n}\n")
 		b.write(state.FencingDir+"/cp-2.json", `{"target":"cp-2","address":"https://10.99.0.99/redfish/v1/Systems/1","username":"u","password":"p"}`)
 		b.write(state.FirewallAlsoPath, "10.20.0.7\nnonsense\n")
 		_, err := b.Reconcile(t.Context(), view())
@@ -222,7 +223,7 @@ func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
 		if got := b.table.set("bmcs4"); !slices.Equal(got, want) {
 			t.Errorf("%v", got)
 		}
-		b.write(corosyncConf, "totem {") // being written
+		b.write(corosync.Path, "totem {") // being written
 		_, _ = b.Reconcile(t.Context(), view())
 		if got := b.table.set("control-planes4"); !slices.Contains(got, netip.MustParseAddr("10.97.0.12")) {
 			t.Errorf("a half file took the peer away: %v", got)

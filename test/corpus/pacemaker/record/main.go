@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/host"
 )
 
@@ -86,7 +86,7 @@ func (o options) record(ctx context.Context, name string) error {
 			said[file] = out
 		}
 	}
-	if _, err := pacemakerstatus.Parse(said["crm_mon.xml"], time.UTC); err != nil && !errors.Is(err, pacemakerstatus.ErrNotRunning) {
+	if _, err := crmmon.Parse(said["crm_mon.xml"], time.UTC); err != nil && !errors.Is(err, crmmon.ErrNotRunning) {
 		return err
 	}
 	dir := filepath.Join(o.folder, o.name, name)

@@ -1,4 +1,4 @@
-package pacemakerstatus
+package crmmon
 
 import (
 	"errors"
@@ -213,7 +213,10 @@ func (r *reader) operations(c *Cluster, history *element) {
 }
 
 func (r *reader) failure(e *element) Failure {
-	out := Failure{Node: e.text("node", "id"), Task: e.text("task"), Words: e.text("exitreason"), Call: e.text("call"), When: r.time(e.text("last-rc-change"))}
+	out := Failure{
+		Node: e.text("node", "id"), Task: e.text("task"), Words: e.text("exitreason"), Call: e.text("call"), When: r.time(e.text("last-rc-change")),
+		Key: e.text("op_key"), Status: e.text("exitstatus"), Reason: e.text("exitreason"),
+	}
 	out.Code, _ = strconv.Atoi(e.text("exitcode")) // what is no number is none that is expected
 	out.Resource = resourceOf(e.text("op_key"), out.Task)
 	out.Probe = out.Task == "probe" || strings.HasSuffix(e.text("op_key"), "_monitor_0")

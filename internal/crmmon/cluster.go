@@ -1,6 +1,8 @@
-package pacemakerstatus
+package crmmon
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
@@ -87,8 +89,11 @@ type Failure struct {
 	Node, Resource, Task string
 	Code                 int
 	Words                string // the agent's own, else Pacemaker's
-	Call                 string
-	When                 time.Time
+	// Key names the action as crm_mon does: etcd_monitor_3000. Status and Reason
+	// are Pacemaker's word for the outcome, and the agent's.
+	Key, Status, Reason string
+	Call                string
+	When                time.Time
 	// Probe is true of the look at a resource before anything is done with it.
 	Probe bool
 }
@@ -115,16 +120,14 @@ type Fence struct {
 // Ban keeps a resource from a node.
 type Ban struct{ Resource, Node string }
 
-// Corosync is what corosync.conf says of the hosts.
-type Corosync struct {
-	Nodes []Host
-	// TwoNode is true where one of two has quorum, WaitsNot where a booted host
-	// does not wait for its peer any more.
-	TwoNode, WaitsNot bool
-}
+// fencing is the class of fence agents.
+const fencing = "stonith:"
 
-// Host is a node of corosync.conf; its addresses are those of its links.
-type Host struct {
-	Name      string
-	Addresses []string
+// Fences reports whether a resource is a fence device.
+func (r Resource) Fences() bool { return strings.HasPrefix(r.Agent, fencing) }
+
+// Expected reports whether a failure is that of a probe that found what it may
+// find: running, not running, or promoted.
+func (f Failure) Expected() bool {
+	return f.Probe && slices.Contains([]int{0, 7, 8}, f.Code)
 }

@@ -1,4 +1,4 @@
-package pacemakerstatus
+package crmmon
 
 import (
 	"bytes"

@@ -1,0 +1,90 @@
+package pacemakerstatus
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/etcdagent"
+	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/state"
+)
+
+// The keeper of etcd answers at least once a second. Where it is silent for
+// longer it hangs or is not there, and Corosync is asked from here until it is
+// back. Two answers in a row that are the same are apart: a keeper of another
+// version may not know which one is known.
+const (
+	keeperPatience = 1500 * time.Millisecond
+	keeperBack     = time.Second
+	keeperApart    = 100 * time.Millisecond
+)
+
+// memberships is where this host's membership comes from: one child of Corosync on a
+// host is enough, and it is the keeper's.
+type memberships struct {
+	keeper   func(ctx context.Context, known string) (state.Fact[state.Membership], error)
+	corosync func(ctx context.Context, changed func(state.Fact[state.Membership])) error
+	logf     func(string, ...any)
+}
+
+func thisHostsMembers(logf func(string, ...any)) memberships {
+	return memberships{
+		keeper: func(ctx context.Context, known string) (state.Fact[state.Membership], error) {
+			return etcdagent.Membership(ctx, state.EtcdSocketPath, known)
+		},
+		corosync: pacemaker.Watch, logf: logf,
+	}
+}
+
+// watch tells the membership, and each change of it, until the context ends.
+// Calls of changed come one after the other.
+func (w memberships) watch(ctx context.Context, changed func(state.Fact[state.Membership])) {
+	last := ""
+	tell := func(m state.Fact[state.Membership]) bool {
+		mark := etcdagent.MarkOf(m)
+		if mark == last {
+			return false
+		}
+		last = mark
+		changed(m)
+		return true
+	}
+	for ctx.Err() == nil {
+		for {
+			m, err := w.ask(ctx, last)
+			if err != nil {
+				break
+			}
+			if !tell(m) && host.Sleep(ctx, keeperApart) != nil {
+				return
+			}
+		}
+		w.alone(ctx, tell)
+	}
+}
+
+func (w memberships) ask(ctx context.Context, known string) (state.Fact[state.Membership], error) {
+	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
+	defer cancel()
+	return w.keeper(ctx, known)
+}
+
+// alone tells what Corosync says to this process, until the keeper answers.
+func (w memberships) alone(ctx context.Context, tell func(state.Fact[state.Membership]) bool) {
+	watching, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := w.corosync(watching, func(m state.Fact[state.Membership]) { tell(m) })
+		if watching.Err() == nil {
+			w.logf("watch Corosync's membership: %v", err)
+		}
+	}()
+	defer func() { end(); <-ended }()
+	for host.Sleep(ctx, keeperBack) == nil {
+		if _, err := w.ask(ctx, ""); err == nil {
+			return
+		}
+	}
+}
