@@ -15,8 +15,7 @@ import (
 // Streams are the three standard streams of the process.
 type Streams = command.Streams
 
-// Exit codes that mean the same for every command. Those of explain and quorum
-// confirm have more.
+// The exit codes that most commands end with; command.Exits lists all.
 const (
 	ExitOK     = command.ExitOK
 	ExitFailed = command.ExitFailed

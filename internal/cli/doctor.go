@@ -24,13 +24,6 @@ type doctorFlags struct {
 	list, disk                                    bool
 }
 
-// Exit codes of doctor beside the common ones.
-const (
-	exitDoctorWarning  = 3
-	exitDoctorCritical = 4
-	exitDoctorUnknown  = 5
-)
-
 func newDoctor(streams Streams) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
@@ -53,7 +46,7 @@ What it looks at:
 2 s, in small pieces each made durable, into a file without a name. Without it the
 disk is judged by what etcd has measured itself.
 
-Exit codes: 0 nothing, or advice only; 3 a warning; 4 something critical; 5 nothing
+Exit codes: 0 nothing, or advice only; 3 a warning; 5 something critical; 6 nothing
 of both, but not everything could be seen; 1 it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast doctor
   sudo holdfast doctor etcd-disk --disk
@@ -144,11 +137,11 @@ func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) e
 	}
 	switch decide.Worst(results) {
 	case decide.Critical:
-		return statusError(exitDoctorCritical)
+		return looked(command.ExitPerson)
 	case decide.Warning:
-		return statusError(exitDoctorWarning)
+		return looked(command.ExitAttention)
 	case decide.Unknown:
-		return statusError(exitDoctorUnknown)
+		return looked(command.ExitUnknown)
 	case decide.OK, decide.Advice:
 	}
 	return nil

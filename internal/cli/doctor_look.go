@@ -219,8 +219,8 @@ func missing(facts decide.Facts) []decide.Host {
 	return hosts
 }
 
-// tooOld is when what an agent published counts no more: it publishes every
-// half hour.
+// tooOld is the age from which on what an agent published is not used. It publishes
+// every half hour.
 const tooOld = 2 * time.Hour
 
 // forget drops what was published too long ago, by the host's own clock, which
@@ -237,7 +237,7 @@ func forget(facts decide.Facts) decide.Facts {
 	return facts
 }
 
-// closer is the offset that is known more closely.
+// closer returns the offset with the smaller uncertainty.
 func closer(a, b state.Fact[decide.Offset]) state.Fact[decide.Offset] {
 	if !a.Known || b.Known && b.Value.High-b.Value.Low <= a.Value.High-a.Value.Low {
 		return b

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/doctor/cluster"
 	"github.com/holdfast/holdfast/internal/state"
@@ -48,10 +49,10 @@ func TestTheExitCodeOfDoctorIsThatOfTheWorst(t *testing.T) {
 		want   int
 	}{
 		{"nothing", state.Known[uint64](0), []string{"swap"}, 0},
-		{"a warning", state.Known[uint64](1 << 30), []string{"swap"}, 3},
-		{"not seen", state.Fact[uint64]{}, []string{"swap"}, 5},
-		{"a warning, and something not seen", state.Known[uint64](1 << 30), []string{"swap", "clock-sync"}, 3},
-		{"critical", state.Known[uint64](1 << 30), nil, 4},
+		{"a warning", state.Known[uint64](1 << 30), []string{"swap"}, command.ExitAttention},
+		{"not seen", state.Fact[uint64]{}, []string{"swap"}, command.ExitUnknown},
+		{"a warning, and something not seen", state.Known[uint64](1 << 30), []string{"swap", "clock-sync"}, command.ExitAttention},
+		{"critical", state.Known[uint64](1 << 30), nil, command.ExitPerson},
 		{"a check that is not for one host", state.Known[uint64](1 << 30), []string{"ring-links"}, 0},
 	} {
 		if code, out, errs := doctorOn(t, swapping(c.swap), c.checks...); code != c.want || errs != "" {
@@ -85,7 +86,7 @@ func TestWhatDoctorPrintsAsJSONIsJudgedAgainTheSame(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, again, _ := runLine(t, "doctor", "--facts", path, "-o", "json"); code != 4 || again != text {
+	if code, again, _ := runLine(t, "doctor", "--facts", path, "-o", "json"); code != command.ExitPerson || again != text {
 		t.Errorf("%d\n%s\n%s", code, text, again)
 	}
 }

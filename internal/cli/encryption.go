@@ -132,8 +132,8 @@ func newEncryptionStatus(streams Streams) *cobra.Command {
 each of them says it has loaded: the first is what it writes with. Two numbers are a
 rotation under way.
 
-Exit codes: 0 all have one key, the same; 1 a rotation is under way, a host is
-behind or does not say; 2 wrong usage.`,
+Exit codes: 0 all have one key, the same; 3 a rotation is under way, a host is
+behind or does not say; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast encryption status
   holdfast encryption status -o json`,
 		Args: cobra.NoArgs,
@@ -151,7 +151,7 @@ behind or does not say; 2 wrong usage.`,
 				return err
 			}
 			if step.Kind != encryption.Done {
-				return fmt.Errorf("not settled: %s", step.Why)
+				return coded(command.ExitAttention, "not settled: %s", step.Why)
 			}
 			return nil
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
@@ -43,7 +44,7 @@ It is no help against who has the install directory or a control plane's
 /etc/holdfast/site.json: these hold what all keys follow from.
 
 Exit codes: 0 all is encrypted with a new key, and no API server has the old one;
-1 refused, or not complete in time; 2 wrong usage.`,
+1 it failed, or is not complete in time; 2 wrong usage; 7 refused, nothing was changed.`,
 		Example: `  holdfast encryption rotate
   holdfast encryption rotate --timeout 1h -o json`,
 		Args: cobra.NoArgs,
@@ -92,7 +93,7 @@ func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysRepor
 	}
 	settled := encryption.Next(first, false)
 	if settled.Kind == encryption.Refuse {
-		return keysReport{}, fmt.Errorf("refused, nothing was changed: %s", settled.Why)
+		return keysReport{}, coded(command.ExitRefused, "refused, nothing was changed: %s", settled.Why)
 	}
 	begin := settled.Kind == encryption.Done
 	for {

@@ -109,7 +109,7 @@ func explainEtcd(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	if err := printExplained(streams.Out, f.output, in, e); err != nil {
 		return err
 	}
-	return status(e)
+	return status(e.Status)
 }
 
 // explainAll adds the history of this host to what is explained about etcd.
@@ -140,16 +140,27 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	if err != nil {
 		return err
 	}
-	return status(e)
+	return status(e.Status)
 }
 
-// status is nil where all is well, else the exit code.
-func status(e words.Explanation) error {
-	if code := e.Status.ExitCode(); code != ExitOK {
-		return statusError(code)
+// status is nil where all is well, else an error that is the exit code.
+func status(s words.Status) error {
+	switch s {
+	case words.Degraded:
+		return looked(command.ExitAttention)
+	case words.Waiting, words.Stopped:
+		return looked(command.ExitRecovers)
+	case words.NeedsHuman:
+		return looked(command.ExitPerson)
+	case words.Unknown:
+		return looked(command.ExitUnknown)
+	case words.Healthy, words.Unmanaged:
 	}
 	return nil
 }
+
+// looked is the exit code of a command that said everything it had to say.
+func looked(code int) error { return &command.Coded{Code: code} }
 
 func gather(cmd *cobra.Command, f explainFlags) (words.Input, error) {
 	if f.snapshot != "" {
@@ -197,13 +208,6 @@ func printData(out io.Writer, format string, v any) error {
 	_, err = out.Write(b)
 	return err
 }
-
-// statusError carries the exit code of a status that is not well. It has no
-// text: the explanation was printed.
-type statusError int
-
-func (e statusError) Error() string { return "" }
-func (e statusError) ExitCode() int { return int(e) }
 
 type ruleLine struct {
 	Section string `json:"section"`

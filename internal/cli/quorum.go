@@ -55,8 +55,8 @@ forced, in the record of etcd. It then waits until etcd here takes writes. To ru
 it again at any point is safe.
 
 Exit codes: 0 this host goes on, or nothing was needed; 1 it failed; 2 wrong
-usage; 3 the yes or the phrase was not given, nothing was changed; 4 refused, the
-reason says what helps; 5 confirmed, but etcd does not take writes yet.`,
+usage; 4 confirmed, but etcd does not take writes yet; 7 refused, the reason says
+what helps; 8 the yes or the phrase was not given, nothing was changed.`,
 		Example: `  sudo holdfast quorum confirm --dry-run
   sudo holdfast quorum confirm --reason 'cp-2 burnt, ticket 4711'
   holdfast quorum confirm --dry-run --snapshot test/corpus/etcd/70-03-older-alone.json
@@ -134,23 +134,7 @@ func login() string {
 	return ""
 }
 
-// Exit codes of quorum confirm beside the common ones.
-const (
-	exitNotGiven = 3
-	exitRefused  = 4
-	exitNotYet   = 5
-)
-
-// codedError is a failure with an exit code of its own.
-type codedError struct {
-	err  error
-	code int
-}
-
-func (e *codedError) Error() string { return e.err.Error() }
-func (e *codedError) Unwrap() error { return e.err }
-func (e *codedError) ExitCode() int { return e.code }
-
+// coded is a failure with an exit code of its own.
 func coded(code int, format string, args ...any) error {
-	return &codedError{fmt.Errorf(format, args...), code}
+	return &command.Coded{Err: fmt.Errorf(format, args...), Code: code}
 }

@@ -52,7 +52,7 @@ func (c *confirmation) run(ctx context.Context) error {
 	case confirm.Nothing, confirm.Wait:
 		return c.finish(out, nil)
 	case confirm.Refuse:
-		return c.finish(out, coded(exitRefused, "refused: %s", d.Reason))
+		return c.finish(out, coded(command.ExitRefused, "refused: %s", d.Reason))
 	case confirm.Confirm, confirm.Phrase:
 	}
 	if err := c.obtain(ctx, d); err != nil {
@@ -125,7 +125,7 @@ func (c *confirmation) obtain(ctx context.Context, d confirm.Decision) error {
 		return err
 	}
 	if answer != "yes" {
-		return coded(exitNotGiven, "not confirmed: nothing was changed")
+		return coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (c *confirmation) obtain(ctx context.Context, d confirm.Decision) error {
 func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 	given := c.phrase
 	if given == "" && c.yes {
-		return coded(exitNotGiven, "a yes is not enough here, nothing was changed: it takes --phrase '%s'", phrase)
+		return coded(command.ExitNotConfirmed, "a yes is not enough here, nothing was changed: it takes --phrase '%s'", phrase)
 	}
 	if given == "" {
 		answer, err := c.ask(ctx, fmt.Sprintf("To go on, type exactly: %s\n> ", phrase))
@@ -143,7 +143,7 @@ func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 		given = answer
 	}
 	if given != phrase {
-		return coded(exitNotGiven, "not confirmed, nothing was changed: the phrase is %q", phrase)
+		return coded(command.ExitNotConfirmed, "not confirmed, nothing was changed: the phrase is %q", phrase)
 	}
 	return nil
 }
@@ -161,10 +161,10 @@ func (c *confirmation) ask(ctx context.Context, question string) (string, error)
 	}()
 	select {
 	case <-ctx.Done():
-		return "", coded(exitNotGiven, "interrupted: nothing was changed")
+		return "", coded(command.ExitNotConfirmed, "interrupted: nothing was changed")
 	case line, ok := <-lines:
 		if !ok {
-			return "", coded(exitNotGiven, "nobody answers: give the answer beforehand, --dry-run shows how; nothing was changed")
+			return "", coded(command.ExitNotConfirmed, "nobody answers: give the answer beforehand, --dry-run shows how; nothing was changed")
 		}
 		return line, nil
 	}
@@ -207,9 +207,9 @@ func (c *confirmation) powerOff(ctx context.Context, out *outcome) error {
 		c.say("%s", now.Reason)
 		return nil
 	case now.Need == confirm.Refuse || failed != nil && now.PowerOff:
-		return coded(exitRefused, "refused: %s%s", now.Reason, because(failed))
+		return coded(command.ExitRefused, "refused: %s%s", now.Reason, because(failed))
 	case now.PowerOff, now.Force && !before.Force, now.Need == confirm.Wait:
-		return coded(exitRefused, "refused: the situation has changed (%s): run it again", now.Reason)
+		return coded(command.ExitRefused, "refused: the situation has changed (%s): run it again", now.Reason)
 	}
 	c.say("the BMC of %s says Off", peer)
 	return nil

@@ -230,25 +230,25 @@ func TestAConfirmation(t *testing.T) {
 		"a survivor whose peer is Off, a yes":            {lone(was(state.EtcdSole), says("Off")), "", yes, 0, "takes writes", 1, 0},
 		"a survivor whose peer runs is switched off":     {lone(was(state.EtcdSole), says("On")), "", yes, 0, "takes writes", 1, 1},
 		"a yes can be typed":                             {lone(was(state.EtcdSole), says("On")), "yes\n", confirmFlags{}, 0, "takes writes", 1, 1},
-		"anything else is no yes":                        {lone(was(state.EtcdSole), says("On")), "y\n", confirmFlags{}, exitNotGiven, "nothing was changed", 0, 0},
-		"nobody answers":                                 {lone(was(state.EtcdSole), says("On")), "", confirmFlags{}, exitNotGiven, "nobody answers", 0, 0},
-		"nothing is proved: a yes is not enough":         {lone(was(state.EtcdSole)), "", yes, exitNotGiven, "--phrase 'cp-2 is off'", 0, 0},
+		"anything else is no yes":                        {lone(was(state.EtcdSole), says("On")), "y\n", confirmFlags{}, command.ExitNotConfirmed, "nothing was changed", 0, 0},
+		"nobody answers":                                 {lone(was(state.EtcdSole), says("On")), "", confirmFlags{}, command.ExitNotConfirmed, "nobody answers", 0, 0},
+		"nothing is proved: a yes is not enough":         {lone(was(state.EtcdSole)), "", yes, command.ExitNotConfirmed, "--phrase 'cp-2 is off'", 0, 0},
 		"nothing is proved: the phrase":                  {lone(was(state.EtcdSole)), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
 		"the phrase can be typed":                        {lone(was(state.EtcdSole)), "cp-2 is off\n", confirmFlags{}, 0, "takes writes", 1, 0},
-		"another phrase is none":                         {lone(was(state.EtcdSole)), "", phrase("cp-2 is Off"), exitNotGiven, `the phrase is "cp-2 is off"`, 0, 0},
-		"the phrase of a lesser case does not force":     {lone(), "", phrase("cp-2 is off"), exitNotGiven, "lose what only cp-2 has", 0, 0},
+		"another phrase is none":                         {lone(was(state.EtcdSole)), "", phrase("cp-2 is Off"), command.ExitNotConfirmed, `the phrase is "cp-2 is off"`, 0, 0},
+		"the phrase of a lesser case does not force":     {lone(), "", phrase("cp-2 is off"), command.ExitNotConfirmed, "lose what only cp-2 has", 0, 0},
 		"a stale pair is forced":                         {lone(), "", phrase("cp-2 is off, lose what only cp-2 has"), 0, "takes writes", 1, 0},
 		"a stale pair whose peer runs":                   {lone(says("On")), "", phrase("crash cp-2, lose what only cp-2 has"), 0, "takes writes", 1, 1},
 		"a survivor that waits for a fence in vain":      {lone(survivor), "", phrase("cp-2 is off"), 0, "takes writes", 1, 0},
 		"a fence gets its time before anybody is asked":  {lone(survivor, func(s *lonely) { s.since = time.Second }), "", phrase("cp-2 is off"), 0, "Pacemaker fences cp-2", 1, 0},
-		"the BMC says On and does not obey":              {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.stuck = "PoweringOff" }), "", yes, exitRefused, "PoweringOff", 0, 1},
-		"the BMC says On and falls silent":               {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.mutes = true }), "", yes, exitRefused, "counts as running", 0, 1},
+		"the BMC says On and does not obey":              {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.stuck = "PoweringOff" }), "", yes, command.ExitRefused, "PoweringOff", 0, 1},
+		"the BMC says On and falls silent":               {lone(was(state.EtcdSole), says("On"), func(s *lonely) { s.mutes = true }), "", yes, command.ExitRefused, "counts as running", 0, 1},
 		"a peer that lost its disk is crashed first":     {lone(emptyPeer, says("On")), "", phrase("crash cp-2, lose what only cp-2 has"), 0, "takes writes", 1, 1},
-		"a peer that is there and claims to be off":      {lone(emptyPeer, says("Off")), "", phrase("crash cp-2"), exitRefused, "another machine's, or it lies", 0, 0},
-		"two histories: a word does not choose":          {lone(histories, says("On")), "", yes, exitRefused, "mv /var/lib/etcd/holdfast-record.json", 0, 0},
-		"a learner's copy never leads":                   {lone(was(state.EtcdLearner)), "", phrase("cp-2 is off"), exitRefused, "a learner may lack anything", 0, 0},
-		"without the agent":                              {lone(func(s *lonely) { s.noAgent = true }), "", yes, exitRefused, "systemctl start podman-etcd", 0, 0},
-		"the agent is stuck":                             {lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true }), "", phrase("cp-2 is off"), exitNotYet, "does not take writes after 1m0s", 1, 0},
+		"a peer that is there and claims to be off":      {lone(emptyPeer, says("Off")), "", phrase("crash cp-2"), command.ExitRefused, "another machine's, or it lies", 0, 0},
+		"two histories: a word does not choose":          {lone(histories, says("On")), "", yes, command.ExitRefused, "mv /var/lib/etcd/holdfast-record.json", 0, 0},
+		"a learner's copy never leads":                   {lone(was(state.EtcdLearner)), "", phrase("cp-2 is off"), command.ExitRefused, "a learner may lack anything", 0, 0},
+		"without the agent":                              {lone(func(s *lonely) { s.noAgent = true }), "", yes, command.ExitRefused, "systemctl start podman-etcd", 0, 0},
+		"the agent is stuck":                             {lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true }), "", phrase("cp-2 is off"), command.ExitRecovers, "does not take writes after 1m0s", 1, 0},
 		"a word that cannot be recorded has no effect":   {lone(was(state.EtcdSole), func(s *lonely) { s.auditErr = errors.New("disk full") }), "", phrase("cp-2 is off"), 1, "disk full", 0, 0},
 		"a dry run changes nothing":                      {lone(says("On")), "", confirmFlags{dryRun: true}, 0, "--phrase 'crash cp-2, lose what only cp-2 has'", 0, 0},
 	} {
@@ -298,7 +298,7 @@ func TestPacemakerIsToldOnlyWhereItCannotKnow(t *testing.T) {
 func TestPacemakerIsNotToldOfAPeerThatIsBack(t *testing.T) {
 	s := lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true })
 	s.onConfirm = func() { s.snap.Pacemaker.Contact, s.snap.Pacemaker.Inert = state.Known(true), state.Known(false) }
-	if code, _, _ := s.typed(t, "", confirmFlags{phrase: "cp-2 is off"}); code != exitNotYet || s.told != 0 {
+	if code, _, _ := s.typed(t, "", confirmFlags{phrase: "cp-2 is off"}); code != command.ExitRecovers || s.told != 0 {
 		t.Errorf("exit code %d, told %d times", code, s.told)
 	}
 	s = lone(was(state.EtcdSole), func(s *lonely) { s.frozen = true })

@@ -74,10 +74,7 @@ func (f *statusFlags) run(cmd *cobra.Command, streams Streams) error {
 	if err := printView(streams.Out, f.output, v); err != nil {
 		return err
 	}
-	if code := v.Status.ExitCode(); code != ExitOK {
-		return statusError(code)
-	}
-	return nil
+	return status(v.Status)
 }
 
 // looker looks at a cluster once.

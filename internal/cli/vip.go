@@ -108,12 +108,12 @@ func (o vipOutcome) err() error {
 	case vips.Refused:
 		for _, c := range o.Checks {
 			if c.Verdict == vips.Failed {
-				return fmt.Errorf("refused, nothing was changed: %s", c.Details[0])
+				return coded(command.ExitRefused, "refused, nothing was changed: %s", c.Details[0])
 			}
 		}
-		return errors.New("refused, nothing was changed")
+		return coded(command.ExitRefused, "refused, nothing was changed")
 	case vips.Undecided:
-		return fmt.Errorf("not decided, nothing was changed: %s", firstOf(o.Pending))
+		return coded(command.ExitUnknown, "not decided, nothing was changed: %s", firstOf(o.Pending))
 	case vips.Unmanaged, vips.Settled, vips.Accepted:
 	}
 	return nil
@@ -123,7 +123,7 @@ func (o vipOutcome) err() error {
 func (o vipOutcome) broken() error {
 	for _, c := range o.Checks {
 		if o.Outcome == vips.Settled && c.Verdict == vips.Failed {
-			return fmt.Errorf("a rule is broken: %s", c.Details[0])
+			return coded(command.ExitAttention, "a rule is broken: %s", c.Details[0])
 		}
 	}
 	return nil

@@ -41,8 +41,9 @@ is off catches up when it comes back. The command may be interrupted and repeate
 --dry-run shows every check. It changes nothing; only the question to the hosts
 stands in annotations of their nodes for some seconds.
 
-Exit codes: 0 the pair is there, or could be added; 1 refused, or not complete in
-time; 2 wrong usage.`,
+Exit codes: 0 the pair is there, or could be added; 4 not complete in time, it goes
+on by itself; 6 something is not known, nothing was changed; 7 refused; 1 it failed;
+2 wrong usage.`,
 		Example: `  holdfast vip add fd98::5 fd98::6 --dry-run
   holdfast vip add fd98::5 fd98::6
   holdfast vip add fd98::5 fd98::6 -o json --timeout 30s`,
@@ -66,8 +67,8 @@ func newVIPRemove(streams Streams) *cobra.Command {
 		Long: `Removes the second pair of virtual IPs. Connections through it end; the first pair
 is not touched. Nothing happens where there is no second pair.
 
-Exit codes: 0 there is no second pair; 1 refused, or not complete in time; 2 wrong
-usage.`,
+Exit codes: 0 there is no second pair; 4 not complete in time, it goes on by itself;
+6 something is not known, nothing was changed; 7 refused; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast vip remove --dry-run
   holdfast vip remove`,
 		Args: cobra.NoArgs,

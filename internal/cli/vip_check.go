@@ -29,8 +29,9 @@ func newVIPCheck(streams Streams) *cobra.Command {
 for keeps every rule, who holds which address, and which host is behind. With --api
 and --ingress it checks another second pair instead, as vip add --dry-run does.
 
-Exit codes: 0 all is as it should be; 1 a rule is broken, a host is behind or a
-virtual IP does not answer; 2 wrong usage.`,
+Exit codes: 0 all is as it should be, or could be; 3 a rule is broken, a host is
+behind or a virtual IP does not answer; 6 too little is known; 7 the addresses would
+be refused; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast vip check
   holdfast vip check -o json
   holdfast vip check --api fd98::5 --ingress fd98::6`,
@@ -84,10 +85,10 @@ func vipsBehind(o vipOutcome) error {
 		return nil
 	}
 	if len(o.Conditions) == 0 {
-		return errors.New("holdfast-operator has not reported on virtual IPs: is it running? (kubectl -n openshift-etcd get pods)")
+		return coded(command.ExitUnknown, "holdfast-operator has not reported on virtual IPs: is it running? (kubectl -n openshift-etcd get pods)")
 	}
 	if !o.Rollout.Applied || !o.Rollout.Everywhere {
-		return errors.New(o.Rollout.Words())
+		return coded(command.ExitAttention, "%s", o.Rollout.Words())
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/vips"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube/vipobject"
@@ -83,7 +84,7 @@ var errRefused = errors.New("holdfast-operator refused it")
 // follow waits until the operator reports that the change is complete, and
 // says each step of it once.
 func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (vipobject.Report, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf(
+	ctx, stop := context.WithTimeoutCause(ctx, c.timeout, coded(command.ExitRecovers,
 		"not complete after %s; it goes on by itself: holdfast vip check shows how far it is", c.timeout))
 	defer stop()
 	said := ""
@@ -109,7 +110,7 @@ func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (vipobject.Re
 func vipProgress(s vips.Snapshot, r vipobject.Report, spec vips.Values) (done bool, words string, err error) {
 	accepted := vipCondition(r, vips.ConditionAccepted)
 	if accepted.Status == vips.False && s.Spec.Equal(spec) {
-		return false, "", fmt.Errorf("%w: %s", errRefused, accepted.Message)
+		return false, "", coded(command.ExitRefused, "%w: %s", errRefused, accepted.Message)
 	}
 	s.Spec = spec
 	if vips.Decide(s).Outcome != vips.Settled {

@@ -18,14 +18,6 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Exit codes that mean the same for every command of every binary. A command may
-// have more, from 3 on, which its help names.
-const (
-	ExitOK     = 0
-	ExitFailed = 1 // the work was tried and failed
-	ExitUsage  = 2 // the command line or an input file is wrong; nothing was tried
-)
-
 // UsageError marks an error of the command line or of an input file: nothing
 // was tried, nothing was changed. It ends with ExitUsage.
 type UsageError struct{ Err error }

@@ -56,7 +56,8 @@ type Eyes struct {
 	Firewalls func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error)
 }
 
-// This is the host that the process runs on.
+// This returns the eyes for the host that this process runs on. site says what is
+// known of the cluster; with disk, etcd's disk is measured by writing to it.
 func This(site state.Fact[Site], disk bool) Eyes {
 	return Eyes{
 		Root: "/", Site: site, DataDir: state.EtcdDataDir, Disk: disk, Now: time.Now,

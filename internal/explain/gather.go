@@ -32,7 +32,7 @@ type Host struct {
 	Now     func() time.Time
 }
 
-// This is the host that the process runs on.
+// This returns the host that this process runs on.
 func This() Host {
 	return Host{
 		Socket: state.EtcdSocketPath, Data: filepath.Dir(state.EtcdRecordPath),

@@ -23,10 +23,10 @@ const neighbourEvery = 20 * time.Millisecond
 // discardPort is where what asks for an address is sent; RFC 863.
 const discardPort = 9
 
-// Holders returns who on the network of an interface answers for addresses,
-// by address: the hardware addresses that ARP or neighbour discovery gives.
-// Addresses that nobody answers for in time, or that are this host's
-// own, or that it has no way to, are not in it.
+// Holders returns, for each address, the hardware address that answers for it on
+// the network of an interface, by ARP or neighbour discovery. An address is left
+// out that nobody answers for in time, that is this host's own, or that this host
+// has no route to.
 func Holders(ctx context.Context, iface string, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error) {
 	link, err := netlink.LinkByName(iface)
 	if err != nil {

@@ -104,7 +104,8 @@ func (w *watcher) period() time.Duration {
 // waits reports whether this host is known to wait for its peer.
 func (w *watcher) waits() bool { return w.last.Known && !w.last.Value.Quorate }
 
-// tell tells what is new, and reports whether it was.
+// tell passes a membership on if it is another one than the last, and reports
+// whether it was.
 func (w *watcher) tell(f state.Fact[state.Membership]) bool {
 	same := f.Known == w.last.Known && f.Value.Ring == w.last.Value.Ring && f.Value.Quorate == w.last.Value.Quorate &&
 		slices.Equal(f.Value.Members, w.last.Value.Members)

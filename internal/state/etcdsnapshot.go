@@ -173,7 +173,7 @@ type EtcdFenced struct {
 	At time.Duration `json:"at"`
 }
 
-// Confirmation is a person's word that the peer is off.
+// Confirmation is an administrator's statement that the peer is off.
 type Confirmation struct {
 	Who  string        `json:"who"`
 	Why  string        `json:"why"`

@@ -332,7 +332,7 @@ func (k *Keeper) Report() (state.EtcdReport, <-chan struct{}) {
 }
 
 // Manifest adds to a report whether etcd runs by another manifest than the
-// present. Only who asks for it wants to know.
+// present. It is computed on request only.
 func (k *Keeper) Manifest(r state.EtcdReport) state.EtcdReport {
 	if k.Process.Foreign() || !state.Is(r.Snapshot.Local.Running, true) {
 		return r

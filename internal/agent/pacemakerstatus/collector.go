@@ -28,8 +28,8 @@ type Options struct {
 	Now  func() time.Time
 }
 
-// How soon the cluster is looked at: several events are one, an event may come
-// before what it tells of, and what failed is tried again.
+// How soon the cluster is looked at: events are debounced, an event may precede
+// the change that it announces, and failures are tried again.
 const (
 	debounce = 150 * time.Millisecond
 	apart    = 400 * time.Millisecond // between two looks

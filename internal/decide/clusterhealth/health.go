@@ -55,7 +55,8 @@ type Verdict struct {
 	Again time.Duration
 }
 
-// Judge judges.
+// Judge says whether two hosts that run etcd by Pacemaker are degraded, with the
+// condition for etcd's object and the time of the next look.
 func Judge(in Input) Verdict {
 	if !in.HandedOver {
 		return Verdict{Condition: handover.Condition{Type: Degraded, Reason: ReasonPending, Message: "kubelet runs etcd: there is no Pacemaker to judge"}}

@@ -151,8 +151,8 @@ func (v *view) confirmed() bool {
 		h.Value.Boot == v.s.Boot && h.Value.Boot != "" && h.Value.At > v.s.Pacemaker.Joined
 }
 
-// Confirmed reports whether a person's word that the peer is off stands: of this
-// boot, and the peer has not joined since.
+// Confirmed reports whether an administrator's confirmation that the peer is off is
+// still valid: it was given in this boot, and the peer has not joined since.
 func Confirmed(s state.EtcdSnapshot) bool { return look(&s).confirmed() }
 
 func (v *view) forcing() bool { return v.confirmed() && v.s.Proofs.Human.Value.Force }

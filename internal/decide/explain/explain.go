@@ -36,23 +36,6 @@ const (
 	Unmanaged  Status = "unmanaged"   // this host is not one of two
 )
 
-// ExitCode is what `holdfast explain` ends with. 1 and 2 are those of a command
-// that failed or was not understood.
-func (s Status) ExitCode() int {
-	switch s {
-	case Degraded:
-		return 3
-	case Waiting, Stopped:
-		return 4
-	case NeedsHuman:
-		return 5
-	case Unknown:
-		return 6
-	default:
-		return 0
-	}
-}
-
 // Service is what a client gets from etcd on this host.
 type Service string
 

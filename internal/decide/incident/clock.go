@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// apart is from when on clocks are not taken for one: what is less may be how
-// late a membership was noted, as 1.1 s by a busy host that had just booted
-// (lab, 2026-11-21), and to correct times by that changes their order.
+// apart is the difference of two clocks from which on it is corrected. A smaller
+// one is mostly a membership that was noted late (1.1 s by a busy host that had just
+// booted; lab, 2026-11-21), and to correct for that would change the order of
+// events.
 const apart = 2 * time.Second
 
 // boot is one boot of one host.

@@ -56,11 +56,11 @@ func Known(s, before etcdv1.PacemakerClusterStatus) etcdv1.PacemakerClusterStatu
 	return out
 }
 
-// Merged is what to write where the API has another status than this host
-// thought: of a condition that is the same in both the API's time counts,
-// unless this host saw it change after the API was last written, and that is not
-// the change that the API has. That nothing was known for a while, as while a
-// host boots, is no change: known is what this host knew last (Known).
+// Merged returns the status to write where the API has another one than this host
+// thought. A condition that is the same in both keeps the API's time. It gets this
+// host's time only where this host saw it change after the API was last written,
+// and that is another change than the API has. A while in which nothing was known,
+// as while a host boots, is no change: known is what this host knew last (Known).
 func Merged(own, known, api etcdv1.PacemakerClusterStatus, now time.Time) etcdv1.PacemakerClusterStatus {
 	out := Timed(own, &api, now)
 	eachList(&out, &known, func(list, seen []metav1.Condition) {

@@ -146,7 +146,7 @@ func answer(yes bool) Answer {
 	return No
 }
 
-// answers is whether the API does.
+// answers reports whether any source of the API answered.
 func (d describer) answers() bool {
 	return slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind == FromAPI && s.Failed == "" })
 }

@@ -53,8 +53,8 @@ func (d describer) role(h Host) string {
 	return "no role yet"
 }
 
-// power is what was said of it, else what follows from that the host is there,
-// or from its last fence.
+// power returns the reported power state, or infers it from the host's presence or
+// from its last fence.
 func (d describer) power(h Host) Cell {
 	switch there := d.there(h); {
 	case h.Power.Known:

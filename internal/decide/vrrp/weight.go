@@ -81,10 +81,9 @@ func (t Trend) Step(seen, holder bool, now time.Time) (after Trend, due time.Tim
 	return t, time.Time{}
 }
 
-// firstWord is how long after the agent's start nothing follows from a way
-// through haproxy that is not there: nobody may have asked haproxy yet, or
-// looked where VIP:6443 leads.
-const firstWord = time.Second
+// startGrace is how long after the agent's start a missing way through haproxy is
+// ignored: haproxy may not have been asked yet, nor the redirect of VIP:6443.
+const startGrace = time.Second
 
 // Follow takes a view into what was known of a host's health; holder is whether
 // this host holds an API VIP. A haproxy that does not answer is gone, on this
@@ -94,12 +93,12 @@ func Follow(h Health, v state.NetworkView, holder bool, now time.Time) (after He
 	through := !gone && v.Balancer.Value.Live() > 0 && v.Redirected
 	var first, second time.Time
 	switch {
-	case !through && !h.Balancer.Known && (h.Balancer.Since.IsZero() || now.Before(h.Balancer.Since.Add(firstWord))):
+	case !through && !h.Balancer.Known && (h.Balancer.Since.IsZero() || now.Before(h.Balancer.Since.Add(startGrace))):
 		after.Balancer = Trend{Since: now}
 		if !h.Balancer.Since.IsZero() {
 			after.Balancer.Since = h.Balancer.Since
 		}
-		first = after.Balancer.Since.Add(firstWord)
+		first = after.Balancer.Since.Add(startGrace)
 	case gone:
 		after.Balancer = Trend{Known: true, Since: now}
 	default:

@@ -149,7 +149,7 @@ func (r Run) watch(ctx context.Context, begin time.Time, by Host, t *Times, fenc
 			return nil
 		}
 		if errSleep := host.Sleep(ctx, lookInterval); errSleep != nil {
-			return fmt.Errorf("%s is to go on alone: %w: run 'holdfast explain' on %s", by.Name, errSleep, by.Name)
+			return fmt.Errorf("wait for %s to take over: %w; run 'holdfast explain' on %s", by.Name, errSleep, by.Name)
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (r *Reconciler) apply(ctx context.Context, there bool, conditions []vips.Co
 }
 
 // errNoKind is for a cluster of a release that had no ClusterOperators.
-var errNoKind = errors.New("this cluster has no ClusterOperators to report in: events and this log have to do")
+var errNoKind = errors.New("this cluster has no ClusterOperators: reporting by events and in this log")
 
 // create makes the object that is reported in.
 func (r *Reconciler) create(ctx context.Context, there bool) error {
