@@ -138,3 +138,9 @@ func FreeSpace(dir string) (uint64, error) {
 	}
 	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block has a size
 }
+
+// Exists reports whether a path leads to something that can be looked at.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

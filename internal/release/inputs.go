@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,7 +73,7 @@ type listedPackage struct {
 // them.
 func sourceFiles(ctx context.Context, dir string, c payload.Component) ([]string, error) {
 	files := []string{filepath.Join(dir, "go.mod")}
-	if sum := filepath.Join(dir, "go.sum"); exists(sum) {
+	if sum := filepath.Join(dir, "go.sum"); host.Exists(sum) {
 		files = append(files, sum)
 	}
 	own := ownPackages(c)
@@ -130,11 +129,6 @@ func ownPackages(c payload.Component) []string {
 		}
 	}
 	return own
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // hashFiles returns a digest of each file under its path relative to dir, so

@@ -134,8 +134,3 @@ func read(path string) ([]byte, error) {
 	}
 	return data, err
 }
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
 
@@ -67,7 +68,7 @@ func TestKubeletStartsOnceTheResolverIsReady(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if exists(filepath.Join(root, "holdfast/resolver/waited")) {
+	if host.Exists(filepath.Join(root, "holdfast/resolver/waited")) {
 		t.Error("it waited in vain")
 	}
 }

@@ -88,8 +88,8 @@ func (h *Host) look() (look, error) {
 	path := h.path(resolvconf.Path)
 	l := look{facts: resolver.Facts{
 		Immutable:      immutable(path),
-		NetworkManager: exists(h.path(networkManagerCopy)),
-		Resolved:       exists(h.path(resolvedCopy)),
+		NetworkManager: host.Exists(h.path(networkManagerCopy)),
+		Resolved:       host.Exists(h.path(resolvedCopy)),
 	}}
 	info, err := os.Lstat(path)
 	switch {
@@ -414,7 +414,7 @@ func (h *Host) Restore(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	var nm []byte
-	if exists(h.path(networkManagerCopy)) && exists(h.path(resolvconf.NetworkManagerPath)) {
+	if host.Exists(h.path(networkManagerCopy)) && host.Exists(h.path(resolvconf.NetworkManagerPath)) {
 		nm = resolvconf.NetworkManager(false)
 	}
 	return h.restore(ctx, nm)

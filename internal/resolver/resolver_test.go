@@ -339,7 +339,7 @@ func TestAHostThatChangesItsToolForgetsTheFormer(t *testing.T) {
 	}
 	f.put("/etc/resolv.conf", site)
 	f.mustPrepend(true)
-	if exists(f.path(resolvconf.ResolvedPath)) {
+	if host.Exists(f.path(resolvconf.ResolvedPath)) {
 		t.Error("systemd-resolved's drop-in is still there")
 	}
 }
@@ -469,7 +469,7 @@ func TestAFileThatIsAMountSaysSo(t *testing.T) {
 	if _, err := f.Prepend(t.Context(), own); err == nil || !strings.Contains(err.Error(), "is it a mount") {
 		t.Errorf("got %v", err)
 	}
-	if got := f.text(resolvconf.Path); got != site || exists(temporary(f.path(resolvconf.Path))) {
+	if got := f.text(resolvconf.Path); got != site || host.Exists(temporary(f.path(resolvconf.Path))) {
 		t.Errorf("it became %q", got)
 	}
 }

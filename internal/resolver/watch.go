@@ -9,6 +9,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
 
@@ -51,10 +52,10 @@ func (h *Host) Watch(ctx context.Context, changed func()) error {
 func (h *Host) watchFolders(w *fsnotify.Watcher) error {
 	have := w.WatchList()
 	for _, dir := range h.folders() {
-		if !exists(dir) || slices.Contains(have, dir) {
+		if !host.Exists(dir) || slices.Contains(have, dir) {
 			continue
 		}
-		if err := w.Add(dir); err != nil && exists(dir) {
+		if err := w.Add(dir); err != nil && host.Exists(dir) {
 			return fmt.Errorf("watch %s: %w", dir, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/labsite/load"
 )
 
@@ -20,6 +21,13 @@ var looks = map[string]string{
 	"addresses": "ip -br address; ip route; ip -6 route; nft list ruleset",
 	"haproxy":   "curl -s http://127.0.0.1:29445/metrics | grep -E 'server_status|server_check'",
 	"pods":      "crictl ps -a 2>/dev/null || ctr -n k8s.io containers list",
+}
+
+// looksAtPairs are what is kept besides of each of two control planes.
+var looksAtPairs = map[string]string{
+	"pacemaker": "crm_mon -1 -A -f -o -n 2>&1; pcs status --full 2>&1; corosync-quorumtool 2>&1; true",
+	"report":    "curl -s --unix-socket " + state.EtcdSocketPath + " http://agent/report",
+	"etcd":      "podman --cgroup-manager=cgroupfs logs --tail 500 etcd 2>&1; cat " + state.EtcdRecordPath,
 }
 
 // keep writes the requests of all clients, and what Site.Keep does.
@@ -33,11 +41,18 @@ func (c *Case) keep(ctx context.Context, histories map[string]load.History) {
 			c.Error(err)
 		}
 	}
-	if log, err := os.ReadFile(c.Lab.LogPath()); err == nil {
-		if err := os.WriteFile(filepath.Join(c.Dir, "lab.log"), log[min(int64(len(log)), c.log):], 0o600); err != nil {
-			c.Error(err)
-		}
+	if err := c.KeepLog(c.Dir, c.log); err != nil {
+		c.Error(err)
 	}
+}
+
+// KeepLog writes the lab's log from a place on into a directory.
+func (s *Site) KeepLog(dir string, from int64) error {
+	log, err := os.ReadFile(s.Lab.LogPath())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "lab.log"), log[min(int64(len(log)), from):], 0o600)
 }
 
 // Keep writes into a directory what the hosts say, their journals since a time,
@@ -48,6 +63,13 @@ func (s *Site) Keep(ctx context.Context, dir string, since time.Time) error {
 	}
 	hosts, err := s.Hosts(ctx)
 	errs := []error{err}
+	if pair := s.ControlPlanes(); len(pair) == 2 {
+		for _, h := range pair {
+			for name, script := range looksAtPairs {
+				errs = append(errs, s.keepOutput(ctx, dir, h, name, script))
+			}
+		}
+	}
 	for _, h := range hosts {
 		errs = append(errs, s.keepOutput(ctx, dir, h, "journal",
 			"journalctl --no-pager -o short-precise --utc --since '"+since.UTC().Format("2006-01-02 15:04:05")+"'"))

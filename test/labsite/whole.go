@@ -82,9 +82,14 @@ func (s *Site) Etcd(ctx context.Context, host string) (state.EtcdReport, error) 
 	if err != nil {
 		return state.EtcdReport{}, err
 	}
+	return AskKeeper(ctx, root+state.EtcdSocketPath)
+}
+
+// AskKeeper asks the keeper of etcd that listens on a socket.
+func AskKeeper(ctx context.Context, socket string) (state.EtcdReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	return etcdagent.Report(ctx, root+state.EtcdSocketPath)
+	return etcdagent.Report(ctx, socket)
 }
 
 // balanced is nil where every load balancer gives requests to every API server.

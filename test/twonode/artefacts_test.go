@@ -2,13 +2,12 @@ package twonode_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/twonode/client"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
@@ -33,7 +32,7 @@ func (tr *trial) finish() {
 	}
 	if tr.Failed() {
 		tr.keepArtefacts(ctx)
-		if _, err := tr.power.Clear(ctx, lab.ClearRequest{}); err != nil {
+		if _, err := tr.Power.Clear(ctx, lab.ClearRequest{}); err != nil {
 			tr.Error(err)
 		}
 	}
@@ -66,24 +65,7 @@ func (tr *trial) keepArtefacts(ctx context.Context) {
 			tr.Error(err)
 		}
 	}
-	since := tr.began.Add(-30 * time.Second).UTC().Format("2006-01-02 15:04:05")
-	for _, h := range tr.hosts() {
-		tr.saveOutput(ctx, h, "journal", "journalctl --no-pager -o short-precise --utc --since '"+since+"'")
-		tr.saveOutput(ctx, h, "pacemaker", "crm_mon -1 -A -f -o -n 2>&1; pcs status --full 2>&1; corosync-quorumtool 2>&1; true")
-		tr.saveOutput(ctx, h, "report", "curl -s --unix-socket "+state.EtcdSocketPath+" http://agent/report")
-		tr.saveOutput(ctx, h, "etcd", "podman --cgroup-manager=cgroupfs logs --tail 500 etcd 2>&1; cat "+state.EtcdRecordPath)
+	if err := errors.Join(tr.Keep(ctx, tr.artefact, tr.began.Add(-30*time.Second)), tr.KeepLog(tr.artefact, tr.log)); err != nil {
+		tr.Error(err)
 	}
-	if log, err := os.ReadFile(tr.lab.LogPath()); err == nil {
-		_ = os.WriteFile(filepath.Join(tr.artefact, "lab.log"), log[min(int64(len(log)), tr.log):], 0o600)
-	}
-}
-
-func (tr *trial) saveOutput(ctx context.Context, host, name, script string) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	out, err := tr.sh(ctx, host, script)
-	if err != nil {
-		out += fmt.Sprintf("\n%v", err)
-	}
-	_ = os.WriteFile(filepath.Join(tr.artefact, host+"-"+name+".txt"), []byte(out), 0o600)
 }

@@ -54,7 +54,7 @@ func TestBMCThatDoesNotAct(t *testing.T) {
 			tr.comesBack(lost)
 			tr.healthyAgain()
 			tr.proven(1)
-			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+			if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
 				tr.Error(err)
 			}
 		})
@@ -93,13 +93,13 @@ func TestBMCThatIsSlow(t *testing.T) {
 			tr.writable(tr.survivor, lossNoticed+q.within)
 			tr.takeOver(tr.survivor)
 			tr.sameProcess(tr.survivor)
-			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: lost, Kind: lab.FaultBMC}); err != nil {
+			if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{Host: lost, Kind: lab.FaultBMC}); err != nil {
 				tr.Fatal(err)
 			}
 			tr.comesBack(lost)
 			tr.healthyAgain()
 			tr.proven(1)
-			if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+			if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
 				tr.Error(err)
 			}
 		})
@@ -127,7 +127,7 @@ func (tr *trial) blames(host, what string) {
 
 func (tr *trial) quirk(host, name, value string) {
 	tr.Helper()
-	if err := tr.power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultBMC, Host: host, Quirk: name, Value: value}); err != nil {
+	if err := tr.Power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultBMC, Host: host, Quirk: name, Value: value}); err != nil {
 		tr.Fatal(err)
 	}
 }

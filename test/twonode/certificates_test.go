@@ -56,7 +56,7 @@ func TestCABundle(t *testing.T) {
 func (tr *trial) serial(ctx context.Context, host string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	raw, err := tr.lab.Dial(ctx, "tcp", tr.etcdTarget(host).Address)
+	raw, err := tr.Lab.Dial(ctx, "tcp", tr.etcdTarget(host).Address)
 	if err != nil {
 		return "", err
 	}

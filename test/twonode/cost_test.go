@@ -37,7 +37,7 @@ func TestCostOfAMonitor(t *testing.T) {
 	spent := tr.on(h, fmt.Sprintf("bash -c 'for i in $(seq %d); do %s >/dev/null; done; times >/run/times; tail -1 /run/times'", monitors, strings.ReplaceAll(action, "'", `"`)))
 	started := time.Now()
 	for range monitors {
-		if _, err := s.sh(t.Context(), h, action); err != nil {
+		if _, err := s.Sh(t.Context(), h, action); err != nil {
 			t.Fatal(err)
 		}
 	}

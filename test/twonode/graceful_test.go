@@ -20,7 +20,7 @@ func (tr *trial) reboot(host string) {
 	tr.now()
 	tr.on(host, "systemctl --no-block reboot")
 	tr.eventually(3*time.Minute, host+" has booted again", func() error {
-		st, err := tr.powerOf(tr.Context(), host)
+		st, err := tr.PowerOf(tr.Context(), host)
 		if err == nil && (st.PID == 0 || !st.Since.After(tr.at)) {
 			err = fmt.Errorf("its power is %s since %s", st.Power, st.Since)
 		}
@@ -107,7 +107,7 @@ func TestGracefulShutdown(t *testing.T) {
 func (tr *trial) off(host string) {
 	tr.Helper()
 	tr.eventually(4*time.Minute, host+" has switched itself off", func() error {
-		st, err := tr.powerOf(tr.Context(), host)
+		st, err := tr.PowerOf(tr.Context(), host)
 		if err == nil && st.Power != lab.PowerOff {
 			err = fmt.Errorf("its power is %s", st.Power)
 		}

@@ -187,7 +187,7 @@ func TestGreyByHand(t *testing.T) {
 // inject puts a fault in force that is not the first one of its trial.
 func (tr *trial) inject(f lab.Fault) {
 	tr.Helper()
-	if err := tr.power.Inject(tr.Context(), f); err != nil {
+	if err := tr.Power.Inject(tr.Context(), f); err != nil {
 		tr.Fatal(err)
 	}
 }
@@ -195,7 +195,7 @@ func (tr *trial) inject(f lab.Fault) {
 // clearHost mends all that is broken of a host.
 func (tr *trial) clearHost(host string) {
 	tr.Helper()
-	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {
+	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {
 		tr.Fatal(err)
 	}
 }

@@ -98,12 +98,12 @@ func (tr *trial) holdFaults(h held, list ...lab.Fault) {
 	tr.Helper()
 	tr.hold(h, func() {
 		for _, f := range list {
-			if err := tr.power.Inject(tr.Context(), f); err != nil {
+			if err := tr.Power.Inject(tr.Context(), f); err != nil {
 				tr.Fatal(err)
 			}
 		}
 	}, func() {
-		if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+		if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
 			tr.Fatal(err)
 		}
 	})
@@ -184,12 +184,12 @@ func (s *site) recover(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), wholeWithin)
 	defer cancel()
-	if _, err := s.power.Clear(ctx, lab.ClearRequest{}); err != nil {
+	if _, err := s.Power.Clear(ctx, lab.ClearRequest{}); err != nil {
 		t.Log(err)
 	}
 	for _, h := range s.hosts() {
-		if st, err := s.powerOf(ctx, h); err == nil && st.Power == lab.PowerOff {
-			if err := s.power.Power(ctx, lab.PowerRequest{Host: h, Action: lab.ActionOn}); err != nil {
+		if st, err := s.PowerOf(ctx, h); err == nil && st.Power == lab.PowerOff {
+			if err := s.Power.Power(ctx, lab.PowerRequest{Host: h, Action: lab.ActionOn}); err != nil {
 				t.Log(err)
 			}
 		}

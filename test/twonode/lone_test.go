@@ -41,7 +41,7 @@ func TestLoneHostConfirmed(t *testing.T) {
 // pressIfOff switches a host on that nothing has switched on meanwhile.
 func (tr *trial) pressIfOff(host string) {
 	tr.Helper()
-	st, err := tr.powerOf(tr.Context(), host)
+	st, err := tr.PowerOf(tr.Context(), host)
 	if err != nil {
 		tr.Fatal(err)
 	}

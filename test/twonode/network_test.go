@@ -32,7 +32,7 @@ func (tr *trial) networkCut(f lab.Fault, hold time.Duration) {
 	tr.takeOver(survivor)
 	tr.sameProcess(survivor)
 	tr.eventually(2*time.Minute, lost+" has booted", func() error {
-		st, err := tr.powerOf(tr.Context(), lost)
+		st, err := tr.PowerOf(tr.Context(), lost)
 		if err == nil && (st.PID == 0 || !st.Since.After(tr.at)) {
 			err = fmt.Errorf("its power is %s since %s", st.Power, st.Since)
 		}
@@ -93,7 +93,7 @@ func (tr *trial) noGapAbove(limit time.Duration) {
 func (tr *trial) waits(host string, d time.Duration) {
 	tr.Helper()
 	tr.stays(d, "a take-over without proof", func() error {
-		r, err := tr.report(tr.Context(), host)
+		r, err := tr.Etcd(tr.Context(), host)
 		if err != nil {
 			return nil //nolint:nilerr // a busy host is late with its answer; the sampler asks on
 		}

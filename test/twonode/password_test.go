@@ -113,10 +113,10 @@ func (tr *trial) changesPassword(target, password string) {
 // however it ends: the next one needs a BMC that fences.
 func (tr *trial) restoresAccount(target string) {
 	tr.Helper()
-	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
 		tr.Error(err)
 	}
-	h, _ := tr.lab.Layout.Host(target)
+	h, _ := tr.Lab.Layout.Host(target)
 	if tr.deviceHas(target, h.BMC.Password) == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (tr *trial) serversRun() {
 	tr.Helper()
 	tr.ended = time.Now()
 	for _, h := range tr.hosts() {
-		if out, err := tr.sh(tr.Context(), h, "if [ -e "+apiServerAway+" ]; then mv "+apiServerAway+" "+apiServer+"; fi"); err != nil {
+		if out, err := tr.Sh(tr.Context(), h, "if [ -e "+apiServerAway+" ]; then mv "+apiServerAway+" "+apiServer+"; fi"); err != nil {
 			tr.Errorf("%s: %v: %s", h, err, out)
 		}
 	}
@@ -210,7 +210,7 @@ func (tr *trial) onHost(node, want string, kinds ...string) error {
 }
 
 func (tr *trial) readOn(host, path string, into any) error {
-	root, err := tr.lab.Root(tr.Context(), tr.power, host)
+	root, err := tr.Lab.Root(tr.Context(), tr.Power, host)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (tr *trial) rotates(target, password string) string {
 // others can see.
 func (tr *trial) rotate(target, password string) (secret string, err error) {
 	by := tr.other(target)
-	root, err := tr.lab.Root(tr.Context(), tr.power, by)
+	root, err := tr.Lab.Root(tr.Context(), tr.Power, by)
 	if err != nil {
 		return "", err
 	}
@@ -284,7 +284,7 @@ func (tr *trial) rotate(target, password string) (secret string, err error) {
 	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
 		return "", err
 	}
-	out, err := tr.sh(tr.Context(), by, "holdfast fencing rotate "+target+" --password-file "+passwordOnHost+" -o json")
+	out, err := tr.Sh(tr.Context(), by, "holdfast fencing rotate "+target+" --password-file "+passwordOnHost+" -o json")
 	if err := cmp.Or(err, os.Remove(file)); err != nil {
 		return "", fmt.Errorf("rotate the account of %s on %s: %w", target, by, err)
 	}

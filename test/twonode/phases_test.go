@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/test/labsite"
 	"github.com/holdfast/holdfast/test/twonode/client"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
@@ -64,7 +65,7 @@ func (p *sampler) follow(ctx context.Context, s *site, host string) {
 	socket := ""
 	for ; ctx.Err() == nil; pause(ctx, sampleEvery) {
 		if socket == "" {
-			root, err := s.lab.Root(ctx, s.power, host)
+			root, err := s.Lab.Root(ctx, s.Power, host)
 			if err != nil {
 				pause(ctx, 20*sampleEvery)
 				continue
@@ -72,8 +73,7 @@ func (p *sampler) follow(ctx context.Context, s *site, host string) {
 			socket = root + state.EtcdSocketPath
 		}
 		now := decision{at: time.Now(), host: host}
-		var r state.EtcdReport
-		if err := askAgent(ctx, socket, &r); err != nil {
+		if r, err := labsite.AskKeeper(ctx, socket); err != nil {
 			now.rest, socket = noAnswer, ""
 		} else {
 			now.record, now.action, now.rule = r.Snapshot.Record.Value.State, r.Verdict.Action, r.Verdict.Rule
@@ -174,7 +174,7 @@ func backAt(rec *client.Recorder, endpoint string, fault time.Time) time.Time {
 
 // evidenceTime is when the proof of the peer's fence was written.
 func (tr *trial) evidenceTime(survivor string) time.Time {
-	root, err := tr.lab.Root(tr.Context(), tr.power, survivor)
+	root, err := tr.Lab.Root(tr.Context(), tr.Power, survivor)
 	if err != nil {
 		return time.Time{}
 	}
@@ -191,7 +191,7 @@ var alone = regexp.MustCompile(`Members\[1\]`)
 // membership is when Corosync on a host found itself alone after the fault.
 func (tr *trial) membership(host string) time.Time {
 	since := tr.at.UTC().Format("2006-01-02 15:04:05")
-	out, err := tr.sh(tr.Context(), host, "journalctl --no-pager -o json --output-fields=MESSAGE -u corosync --utc --since '"+since+"'")
+	out, err := tr.Sh(tr.Context(), host, "journalctl --no-pager -o json --output-fields=MESSAGE -u corosync --utc --since '"+since+"'")
 	if err != nil {
 		tr.Logf("journal of %s: %v", host, err)
 		return time.Time{}

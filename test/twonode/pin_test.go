@@ -35,7 +35,7 @@ func TestBMCCertificateRenewed(t *testing.T) {
 		if got := tr.pinned(target); got != shown || got == before {
 			tr.Errorf("pinned is %s, shown %s, before %s", got, shown, before)
 		}
-		h, _ := tr.lab.Layout.Host(target)
+		h, _ := tr.Lab.Layout.Host(target)
 		tr.allClear(target, h.BMC.Password)
 		tr.fenced(0)
 	})
@@ -45,10 +45,10 @@ func TestBMCCertificateRenewed(t *testing.T) {
 // without a fault: the next one needs a BMC that fences.
 func (tr *trial) restoresCertificate(target string) {
 	tr.Helper()
-	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
 		tr.Error(err)
 	}
-	if out, err := tr.sh(tr.Context(), tr.other(target), "holdfast fencing pin "+target+" --yes"); err != nil {
+	if out, err := tr.Sh(tr.Context(), tr.other(target), "holdfast fencing pin "+target+" --yes"); err != nil {
 		tr.Errorf("%v: %s", err, out)
 	}
 }

@@ -48,7 +48,7 @@ func (tr *trial) soleOrBack(survivor string) {
 func (tr *trial) comesBack(host string) {
 	tr.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); pause(tr.Context(), 250*time.Millisecond) {
-		st, err := tr.powerOf(tr.Context(), host)
+		st, err := tr.PowerOf(tr.Context(), host)
 		if err != nil {
 			tr.Fatal(err)
 		}
@@ -66,13 +66,13 @@ func (tr *trial) comesBack(host string) {
 func (tr *trial) forgetFaults(host string) {
 	tr.Helper()
 	tr.eventually(3*time.Minute, host+" runs", func() error {
-		st, err := tr.powerOf(tr.Context(), host)
+		st, err := tr.PowerOf(tr.Context(), host)
 		if err == nil && st.PID == 0 {
 			err = fmt.Errorf("its power is %s, its BMC says %s", st.Power, st.BMC)
 		}
 		return err
 	})
-	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: host, Kind: lab.FaultPowerCut}); err != nil {
+	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{Host: host, Kind: lab.FaultPowerCut}); err != nil {
 		tr.Fatal(err)
 	}
 }
@@ -81,7 +81,7 @@ func (tr *trial) forgetFaults(host string) {
 func (tr *trial) cut(host string) {
 	tr.Helper()
 	tr.now()
-	if err := tr.power.Power(tr.Context(), lab.PowerRequest{Host: host, Action: lab.ActionCut}); err != nil {
+	if err := tr.Power.Power(tr.Context(), lab.PowerRequest{Host: host, Action: lab.ActionCut}); err != nil {
 		tr.Fatal(err)
 	}
 }
@@ -89,7 +89,7 @@ func (tr *trial) cut(host string) {
 // press switches a host on.
 func (tr *trial) press(host string) {
 	tr.Helper()
-	if err := tr.power.Power(tr.Context(), lab.PowerRequest{Host: host, Action: lab.ActionOn}); err != nil {
+	if err := tr.Power.Power(tr.Context(), lab.PowerRequest{Host: host, Action: lab.ActionOn}); err != nil {
 		tr.Fatal(err)
 	}
 }
@@ -100,7 +100,7 @@ func (tr *trial) cutBoth() {
 	done := make(chan error, 2)
 	for _, h := range tr.hosts() {
 		go func() {
-			done <- tr.power.Power(tr.Context(), lab.PowerRequest{Host: h, Action: lab.ActionCut})
+			done <- tr.Power.Power(tr.Context(), lab.PowerRequest{Host: h, Action: lab.ActionCut})
 		}()
 	}
 	tr.now()
@@ -170,7 +170,7 @@ func (tr *trial) asksForAPerson(host string, d time.Duration) state.EtcdReport {
 			harm = err
 		}
 		var err error
-		if r, err = tr.report(tr.Context(), host); err == nil && r.Verdict.Action != state.EtcdAskHuman {
+		if r, err = tr.Etcd(tr.Context(), host); err == nil && r.Verdict.Action != state.EtcdAskHuman {
 			err = fmt.Errorf("it says %s (%s): %s", r.Verdict.Action, r.Verdict.Rule, r.Verdict.Reason)
 		}
 		return err
@@ -229,7 +229,7 @@ func (tr *trial) degrade() (survivor, lost string) {
 func (tr *trial) afterDegraded(survivor string) {
 	tr.Helper()
 	tr.healthyAgain()
-	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
+	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
 		tr.Fatal(err)
 	}
 	tr.Logf("the survivor was %s", survivor)
@@ -240,7 +240,7 @@ func TestSecondFailureWhileDegraded(t *testing.T) {
 		survivor, lost := tr.degrade()
 		tr.press(survivor)
 		tr.writable(survivor, 3*time.Minute)
-		st, err := tr.powerOf(tr.Context(), lost)
+		st, err := tr.PowerOf(tr.Context(), lost)
 		if err != nil {
 			tr.Fatal(err)
 		}

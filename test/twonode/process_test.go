@@ -41,7 +41,7 @@ func TestKubelet(t *testing.T) {
 		tr.ended = time.Now()
 		tr.on(host, "mv /var/lib/kubelet/config.yaml.away /var/lib/kubelet/config.yaml")
 		tr.eventually(wholeWithin, "kubelet runs and stays", func() error {
-			_, err := tr.sh(tr.Context(), host, "systemctl is-active kubelet && curl -fsS --max-time 2 http://127.0.0.1:10248/healthz")
+			_, err := tr.Sh(tr.Context(), host, "systemctl is-active kubelet && curl -fsS --max-time 2 http://127.0.0.1:10248/healthz")
 			return err
 		})
 		tr.healthyAgain()
@@ -78,7 +78,7 @@ func (tr *trial) frozen(host string) {
 	tr.survivor = tr.other(host)
 	tr.fault(lab.Fault{Kind: lab.FaultProcessStop, Host: host, Process: "etcd"})
 	tr.writable(tr.other(host), 3*time.Minute)
-	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {
+	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {
 		tr.Fatal(err)
 	}
 	tr.healthyAgain()
@@ -98,7 +98,7 @@ func TestEtcdDataDamaged(t *testing.T) {
 			tr.survivor = tr.other(host)
 			tr.fault(lab.Fault{Kind: lab.FaultEtcdDamage, Host: host, Part: part})
 			if len(tr.processes(host, "etcd")) > 0 {
-				_ = tr.power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"}) // it may have ended by itself
+				_ = tr.Power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"}) // it may have ended by itself
 			}
 			tr.writable(tr.survivor, backWithin)
 			tr.healthyAgain()
@@ -114,7 +114,7 @@ func TestEtcdDiskFull(t *testing.T) {
 		tr.survivor = tr.other(host)
 		tr.fault(lab.Fault{Kind: lab.FaultDiskFull, Host: host})
 		// The log's files are made in advance: it takes a restart to need space.
-		_ = tr.power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"})
+		_ = tr.Power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"})
 		pause(tr.Context(), 30*time.Second)
 		tr.mend(host, lab.FaultDiskFull)
 		tr.writable(tr.survivor, backWithin)
@@ -138,7 +138,7 @@ func TestTheAgentsProcessDies(t *testing.T) {
 		tr.now()
 		tr.on(host, "systemctl kill --kill-whom=main -s KILL podman-etcd")
 		tr.eventually(30*time.Second, "the agent answers again", func() error {
-			_, err := tr.report(tr.Context(), host)
+			_, err := tr.Etcd(tr.Context(), host)
 			return err
 		})
 		tr.noGapAbove(busyGap)
@@ -153,7 +153,7 @@ func TestEtcdDiskReplaced(t *testing.T) {
 		host := tr.other(tr.leads)
 		tr.survivor = tr.other(host)
 		tr.fault(lab.Fault{Kind: lab.FaultEtcdDamage, Host: host, Part: "disk"})
-		_ = tr.power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"}) // it may have ended by itself
+		_ = tr.Power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"}) // it may have ended by itself
 		tr.writable(tr.survivor, backWithin)
 		tr.healthyAgain()
 		tr.sameProcess(tr.survivor)

@@ -52,7 +52,7 @@ func (tr *trial) see() {
 	for _, i := range tr.reports() {
 		s.ids[i.ID] = true
 	}
-	root := func(ctx context.Context, host string) (string, error) { return tr.lab.Root(ctx, tr.power, host) }
+	root := func(ctx context.Context, host string) (string, error) { return tr.Lab.Root(ctx, tr.Power, host) }
 	if s.prometheus, err = witness.StartPrometheus(tr.Context(), tr.hosts(), root); err != nil {
 		tr.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func (tr *trial) see() {
 	for _, h := range tr.hosts() {
 		servers = append(servers, net.JoinHostPort(tr.address(h), "6443"))
 	}
-	if s.api, err = witness.StartAPI(tr.Context(), tr.api, tr.lab.Dial, servers); err != nil {
+	if s.api, err = witness.StartAPI(tr.Context(), tr.api, tr.Lab.Dial, servers); err != nil {
 		tr.Fatal(err)
 	}
 	tr.eventually(wholeWithin, "people are told of nothing before", tr.settled)
@@ -180,7 +180,7 @@ func (tr *trial) reports() []decide.Incident {
 	tr.Helper()
 	var list incident.List
 	tr.eventually(wholeWithin, "holdfast incidents answers", func() error {
-		out, err := tr.run(tr.Context(), "incidents", "--lab", *labName, "-o", "json")
+		out, err := tr.Holdfast(tr.Context(), "incidents", "--lab", *labName, "-o", "json")
 		if err == nil {
 			err = json.Unmarshal([]byte(out), &list)
 		}
@@ -213,10 +213,10 @@ func (tr *trial) names() witness.Names {
 	n := witness.Names{
 		first: roles[0], second: roles[1], tr.address(first): roles[0] + "'s address", tr.address(second): roles[1] + "'s address",
 	}
-	for _, v := range tr.lab.Layout.APIVIPs {
+	for _, v := range tr.Lab.Layout.APIVIPs {
 		n[v.String()] = "the API's VIP"
 	}
-	for _, v := range tr.lab.Layout.IngressVIPs {
+	for _, v := range tr.Lab.Layout.IngressVIPs {
 		n[v.String()] = "the ingress VIP"
 	}
 	return n
@@ -285,7 +285,7 @@ func (tr *trial) delays(r witness.Recording) {
 func (tr *trial) journal(host string) []witness.Line {
 	tr.Helper()
 	since := tr.began.UTC().Format("2006-01-02 15:04:05")
-	out, err := tr.sh(tr.Context(), host, "journalctl --no-pager -o json --output-fields=MESSAGE -u corosync -u pacemaker -u podman-etcd --utc --since '"+since+"'")
+	out, err := tr.Sh(tr.Context(), host, "journalctl --no-pager -o json --output-fields=MESSAGE -u corosync -u pacemaker -u podman-etcd --utc --since '"+since+"'")
 	if err != nil {
 		tr.Errorf("journal of %s: %v", host, err)
 	}

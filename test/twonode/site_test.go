@@ -13,9 +13,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,9 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/holdfast/holdfast/internal/etcdagent"
-	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/test/labsite"
 	"github.com/holdfast/holdfast/test/twonode/client"
 )
 
@@ -41,10 +38,9 @@ var (
 
 // site is the lab that is broken.
 type site struct {
-	lab   *lab.Lab
-	power *lab.Client
-	tls   *tls.Config
-	api   *rest.Config
+	*labsite.Site
+	tls *tls.Config
+	api *rest.Config
 }
 
 // theSite is brought up once for all scenarios.
@@ -54,8 +50,8 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if *labName != "" && !*keep && theSite != nil {
-		if out, err := exec.Command(*program, "lab", "down", "--name", *labName).CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "lab down: %v: %s\n", err, out)
+		if err := theSite.Down(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}
 	}
@@ -68,27 +64,18 @@ func open(t *testing.T) *site {
 	if *labName == "" {
 		t.Skip("two-node clusters are broken by 'hack/test twonode'")
 	}
-	if os.Geteuid() != 0 {
-		t.Fatal("hosts in the lab need root")
-	}
 	if theSite != nil {
 		return theSite
 	}
-	args := []string{"lab", "up", "--name", *labName, "--control-planes=2", "--post-delay=" + postDelay.String()}
 	started := time.Now()
-	if out, err := exec.CommandContext(t.Context(), *program, args...).CombinedOutput(); err != nil {
-		t.Fatalf("lab up: %v\n%s", err, tail(string(out)))
-	}
-	t.Logf("lab %s is up after %.0f s", *labName, time.Since(started).Seconds())
-	root := os.Getenv("HOLDFAST_LABS")
-	if root == "" {
-		root = lab.DefaultRoot
-	}
-	b, err := lab.Open(root, *labName)
+	opened, err := labsite.Open(t.Context(), labsite.Options{
+		Name: *labName, Program: *program, Up: []string{"--control-planes=2", "--post-delay=" + postDelay.String()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{lab: b, power: lab.NewClient(b)}
+	t.Logf("lab %s is up after %.0f s", *labName, time.Since(started).Seconds())
+	s := &site{Site: opened}
 	if err := errors.Join(s.loadKeys(t.Context()), s.letIn(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +88,8 @@ func open(t *testing.T) *site {
 func (s *site) letIn(ctx context.Context) error {
 	var errs []error
 	for _, h := range s.hosts() {
-		for _, gateway := range s.lab.Layout.Machine.Gateways {
-			_, err := s.sh(ctx, h, "grep -qsx "+gateway.String()+" "+state.FirewallAlsoPath+" || echo "+gateway.String()+" >>"+state.FirewallAlsoPath)
+		for _, gateway := range s.Lab.Layout.Machine.Gateways {
+			_, err := s.Sh(ctx, h, "grep -qsx "+gateway.String()+" "+state.FirewallAlsoPath+" || echo "+gateway.String()+" >>"+state.FirewallAlsoPath)
 			errs = append(errs, err)
 		}
 	}
@@ -116,7 +103,7 @@ func (s *site) loadKeys(ctx context.Context) error {
 		config, err := s.etcdKeys(ctx, h)
 		if err == nil {
 			s.tls = config
-			s.api, err = clientcmd.BuildConfigFromFlags("", s.lab.Kubeconfig())
+			s.api, err = clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
 			return err
 		}
 		errs = append(errs, err)
@@ -125,7 +112,7 @@ func (s *site) loadKeys(ctx context.Context) error {
 }
 
 func (s *site) etcdKeys(ctx context.Context, host string) (*tls.Config, error) {
-	root, err := s.lab.Root(ctx, s.power, host)
+	root, err := s.Lab.Root(ctx, s.Power, host)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +134,7 @@ func (s *site) etcdKeys(ctx context.Context, host string) (*tls.Config, error) {
 
 func (s *site) hosts() []string {
 	var out []string
-	for _, h := range s.lab.Layout.Hosts {
+	for _, h := range s.Lab.Layout.Hosts {
 		out = append(out, h.Name)
 	}
 	return out
@@ -164,7 +151,7 @@ func (s *site) other(host string) string {
 }
 
 func (s *site) address(host string) string {
-	h, _ := s.lab.Layout.Host(host)
+	h, _ := s.Lab.Layout.Host(host)
 	return h.Machine.Addresses[0].Addr().String()
 }
 
@@ -184,54 +171,16 @@ func (s *site) etcdTargets() []client.Target {
 const apiVIP = "vip"
 
 func (s *site) apiTargets() []client.Target {
-	out := []client.Target{{Name: apiVIP, Address: net.JoinHostPort(s.lab.Layout.APIVIPs[0].String(), "6443")}}
+	out := []client.Target{{Name: apiVIP, Address: net.JoinHostPort(s.Lab.Layout.APIVIPs[0].String(), "6443")}}
 	for _, h := range s.hosts() {
 		out = append(out, client.Target{Name: h, Address: net.JoinHostPort(s.address(h), "6443")})
 	}
 	return out
 }
 
-// report asks the agent of etcd on a host.
-func (s *site) report(ctx context.Context, host string) (state.EtcdReport, error) {
-	var r state.EtcdReport
-	root, err := s.lab.Root(ctx, s.power, host)
-	if err != nil {
-		return r, err
-	}
-	err = askAgent(ctx, root+state.EtcdSocketPath, &r)
-	return r, err
-}
-
-func askAgent(ctx context.Context, socket string, into *state.EtcdReport) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	*into, err = etcdagent.Report(ctx, socket)
-	return err
-}
-
-// sh runs a script on a host.
-func (s *site) sh(ctx context.Context, host, script string) (string, error) {
-	out, err := s.lab.Output(ctx, s.power, host, "sh", "-c", "PATH=/usr/local/bin:$PATH; "+script)
-	return strings.TrimSpace(string(out)), err
-}
-
-// powerOf is the power of a host as the lab sees it.
-func (s *site) powerOf(ctx context.Context, host string) (lab.HostStatus, error) {
-	st, err := s.power.Status(ctx)
-	if err != nil {
-		return lab.HostStatus{}, err
-	}
-	for _, h := range st.Hosts {
-		if h.Name == host {
-			return h, nil
-		}
-	}
-	return lab.HostStatus{}, fmt.Errorf("the lab has no host %s", host)
-}
-
 // member calls fn with a client of one member of etcd.
 func (s *site) member(ctx context.Context, host string, fn func(context.Context, *clientv3.Client) error) error {
-	c, err := client.OpenEtcd(s.etcdTarget(host), s.lab.Dial, s.tls)
+	c, err := client.OpenEtcd(s.etcdTarget(host), s.Lab.Dial, s.tls)
 	if err != nil {
 		return err
 	}
@@ -275,20 +224,4 @@ func (s *site) hash(ctx context.Context, host string, revision int64) (hash uint
 		return err
 	})
 	return hash, compacted, err
-}
-
-// run runs the holdfast program.
-func (s *site) run(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, *program, args...).CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("holdfast %s: %w: %s", strings.Join(args, " "), err, tail(string(out)))
-	}
-	return string(out), err
-}
-
-func tail(s string) string {
-	if len(s) > 3000 {
-		return "..." + s[len(s)-3000:]
-	}
-	return s
 }

@@ -49,7 +49,7 @@ func (tr *trial) keepState(ctx context.Context, name string) {
 		done.Go(func() {
 			dir := filepath.Join(*states, name, h)
 			for file, command := range viewOf {
-				out, err := tr.lab.Output(ctx, tr.power, h, "sh", "-c", command)
+				out, err := tr.Lab.Output(ctx, tr.Power, h, "sh", "-c", command)
 				if err != nil && len(out) == 0 {
 					continue // it is off, or says nothing
 				}

@@ -141,8 +141,8 @@ func (tr *trial) remember() {
 
 func (tr *trial) processes(host, name string) []lab.Process {
 	tr.Helper()
-	h, _ := tr.lab.Layout.Host(host)
-	list, err := tr.lab.Processes(tr.Context(), h, name)
+	h, _ := tr.Lab.Layout.Host(host)
+	list, err := tr.Lab.Processes(tr.Context(), h, name)
 	if err != nil {
 		tr.Fatal(err)
 	}
@@ -154,14 +154,14 @@ func (tr *trial) startLoads() {
 	tr.rec = client.NewRecorder()
 	run := fmt.Sprintf("t%d", time.Now().UnixMilli())
 	etcd := client.Shape{Targets: tr.etcdTargets(), Writers: *writers}
-	load, err := client.StartEtcd(tr.Context(), tr.rec, etcd, "/holdfast-test/"+run+"/", tr.lab.Dial, tr.tls)
+	load, err := client.StartEtcd(tr.Context(), tr.rec, etcd, "/holdfast-test/"+run+"/", tr.Lab.Dial, tr.tls)
 	if err != nil {
 		tr.Fatal(err)
 	}
 	tr.loads = append(tr.loads, load)
 	tr.apiRec = client.NewRecorder()
 	api := client.Shape{Targets: tr.apiTargets(), Pause: 100 * time.Millisecond}
-	load, err = client.StartAPI(tr.Context(), tr.apiRec, api, run, tr.lab.Dial, tr.api)
+	load, err = client.StartAPI(tr.Context(), tr.apiRec, api, run, tr.Lab.Dial, tr.api)
 	if err != nil {
 		tr.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func (tr *trial) startLoads() {
 func (tr *trial) fault(f lab.Fault) {
 	tr.Helper()
 	tr.now()
-	if err := tr.power.Inject(tr.Context(), f); err != nil {
+	if err := tr.Power.Inject(tr.Context(), f); err != nil {
 		tr.Fatal(err)
 	}
 }
@@ -192,7 +192,7 @@ func (tr *trial) now() {
 func (tr *trial) mend(host string, kind lab.FaultKind) {
 	tr.Helper()
 	tr.ended = time.Now()
-	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: host, Kind: kind}); err != nil {
+	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{Host: host, Kind: kind}); err != nil {
 		tr.Fatal(err)
 	}
 }
@@ -200,7 +200,7 @@ func (tr *trial) mend(host string, kind lab.FaultKind) {
 // on runs a script on a host, and fails if that does.
 func (tr *trial) on(host, script string) string {
 	tr.Helper()
-	out, err := tr.sh(tr.Context(), host, script)
+	out, err := tr.Sh(tr.Context(), host, script)
 	if err != nil {
 		tr.Fatalf("%s: %v", host, err)
 	}
@@ -346,16 +346,16 @@ func (tr *trial) proven(want int) {
 // switched it on already.
 func (tr *trial) boot(host string) {
 	tr.Helper()
-	st, err := tr.powerOf(tr.Context(), host)
+	st, err := tr.PowerOf(tr.Context(), host)
 	if err != nil {
 		tr.Fatal(err)
 	}
 	tr.ended = time.Now()
-	if _, err := tr.power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {
+	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {
 		tr.Fatal(err)
 	}
 	if st.Power == lab.PowerOff && st.BMC == "off" {
-		if err := tr.power.Power(tr.Context(), lab.PowerRequest{Host: host, Action: lab.ActionOn}); err != nil {
+		if err := tr.Power.Power(tr.Context(), lab.PowerRequest{Host: host, Action: lab.ActionOn}); err != nil {
 			tr.Fatal(err)
 		}
 	}
@@ -363,9 +363,9 @@ func (tr *trial) boot(host string) {
 
 // inert checks that a host runs neither etcd nor kubelet.
 func (tr *trial) inert(host string) error {
-	h, _ := tr.lab.Layout.Host(host)
+	h, _ := tr.Lab.Layout.Host(host)
 	for _, name := range []string{"etcd", "kubelet"} {
-		list, err := tr.lab.Processes(tr.Context(), h, name)
+		list, err := tr.Lab.Processes(tr.Context(), h, name)
 		if err != nil {
 			return err
 		}
@@ -382,7 +382,7 @@ func (tr *trial) says(host string, within time.Duration, want ...state.EtcdActio
 	var r state.EtcdReport
 	tr.eventually(within, fmt.Sprintf("%s says %v", host, want), func() error {
 		var err error
-		if r, err = tr.report(tr.Context(), host); err != nil {
+		if r, err = tr.Etcd(tr.Context(), host); err != nil {
 			return err
 		}
 		if slices.Contains(want, r.Verdict.Action) {

@@ -61,7 +61,7 @@ func (s *site) bothPair(ctx context.Context) error {
 
 // recordIs says in which other state a host's record is.
 func (s *site) recordIs(ctx context.Context, host string, want ...state.EtcdState) error {
-	r, err := s.report(ctx, host)
+	r, err := s.Etcd(ctx, host)
 	if err != nil {
 		return fmt.Errorf("report of %s: %w", host, err)
 	}
@@ -86,7 +86,7 @@ func (s *site) apiReady(ctx context.Context) error {
 func (s *site) kubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	return s.run(ctx, append([]string{"lab", "kubectl", "--name", *labName, "--", "--request-timeout=5s"}, args...)...)
+	return s.Holdfast(ctx, append([]string{"lab", "kubectl", "--name", *labName, "--", "--request-timeout=5s"}, args...)...)
 }
 
 // sameHash compares both members at one revision that both have.
@@ -116,7 +116,7 @@ func (s *site) sameHash(ctx context.Context) error {
 
 // logEnd is where the lab's log ends now.
 func (s *site) logEnd() (int64, error) {
-	st, err := os.Stat(s.lab.LogPath())
+	st, err := os.Stat(s.Lab.LogPath())
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ func (s *site) logEnd() (int64, error) {
 // resets returns the resets of a type that BMCs were asked for since a place in
 // the lab's log, one line each.
 func (s *site) resets(from int64, kind string) ([]string, error) {
-	f, err := os.Open(s.lab.LogPath())
+	f, err := os.Open(s.Lab.LogPath())
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (s *site) resets(from int64, kind string) ([]string, error) {
 func (s *site) fences(ctx context.Context, since time.Time) ([]state.FenceEntry, error) {
 	var out []state.FenceEntry
 	for _, h := range s.hosts() {
-		root, err := s.lab.Root(ctx, s.power, h)
+		root, err := s.Lab.Root(ctx, s.Power, h)
 		if err != nil {
 			continue
 		}

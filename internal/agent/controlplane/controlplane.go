@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,7 +47,7 @@ type Agent struct {
 func New(o Options) *Agent {
 	return &Agent{
 		Options: o, nodes: make(chan []state.Node, 1), open: openAgent, admin: openAdmin,
-		proven: func() bool { return exists(install.CompletePath) }, stands: install.ControlPlaneStands,
+		proven: func() bool { return host.Exists(install.CompletePath) }, stands: install.ControlPlaneStands,
 	}
 }
 
@@ -101,9 +100,4 @@ func (r *Agent) trouble(about string) pace.Trouble {
 
 func (r *Agent) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format+"\n", args...)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -3,6 +3,8 @@ package install
 import (
 	"path/filepath"
 	"slices"
+
+	"github.com/holdfast/holdfast/internal/host"
 )
 
 // controlPlaneSteps are those after which a host's control plane stands.
@@ -15,6 +17,6 @@ func ControlPlaneStands() bool { return controlPlaneStands(doneDir) }
 
 func controlPlaneStands(done string) bool {
 	return slices.ContainsFunc(controlPlaneSteps, func(name string) bool {
-		return exists(filepath.Join(done, slug(name)))
+		return host.Exists(filepath.Join(done, slug(name)))
 	})
 }

@@ -169,7 +169,7 @@ func (r *run) steps() []step {
 // persist does a step until it succeeds.
 func (r *run) persist(ctx context.Context, s step) error {
 	marker := filepath.Join(r.done, slug(s.name))
-	if !s.always && exists(marker) {
+	if !s.always && host.Exists(marker) {
 		return nil
 	}
 	r.start(s.name)
@@ -201,11 +201,6 @@ func finish(marker string) error {
 		}
 	}
 	return host.WriteFileAtomic(marker, nil, state.DefaultFileMode)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // started reports whether a step was begun before, in this run or an earlier

@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/configserver"
 	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/sitetest"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -129,7 +130,7 @@ func TestAStepThatWasCutOffIsNotMarkedAsDone(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if exists(filepath.Join(r.done, "join")) {
+	if host.Exists(filepath.Join(r.done, "join")) {
 		t.Error("marked as done")
 	}
 }

@@ -65,7 +65,7 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: exists(kubeletConfig) && exists(kubeadm.KubeletCertificate)}
+	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: host.Exists(kubeletConfig) && host.Exists(kubeadm.KubeletCertificate)}
 	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, before)
 	if err != nil {
 		return err
@@ -169,6 +169,6 @@ func (r *run) awaitKeepalived(ctx context.Context) error {
 		return nil
 	}
 	return r.poll(ctx, 100*time.Millisecond, func(context.Context) (bool, string, error) {
-		return exists(keepalived.PodPath), "the agent (holdfast-agent.service) has not prepared keepalived yet", nil
+		return host.Exists(keepalived.PodPath), "the agent (holdfast-agent.service) has not prepared keepalived yet", nil
 	})
 }

@@ -116,7 +116,7 @@ type teller struct {
 
 // tell adds the event of one condition, if there is one to tell.
 func (t *teller) tell(c change, node string, list []metav1.Condition, path ...string) {
-	is := find(list, c.kind)
+	is := pacemakerstatus.Find(list, c.kind)
 	at := is.LastTransitionTime.Time
 	age := t.now.Sub(at)
 	good := is.Status == metav1.ConditionTrue

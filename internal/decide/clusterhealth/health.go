@@ -140,14 +140,14 @@ const maxPending = 5 * time.Minute
 
 func problems(s etcdv1.PacemakerClusterStatus, now time.Time) (errs, warnings []string) {
 	for _, p := range ofCluster {
-		if c := find(s.Conditions, p.kind); c.Status == metav1.ConditionFalse {
+		if c := pacemakerstatus.Find(s.Conditions, p.kind); c.Status == metav1.ConditionFalse {
 			errs = append(errs, say(p.words, c))
 		}
 	}
 	if s.Nodes == nil || len(*s.Nodes) == 0 {
 		errs = append(errs, "Pacemaker reports no nodes")
 	}
-	if c := find(s.Conditions, pacemakerstatus.Redundant); c.Status == metav1.ConditionFalse {
+	if c := pacemakerstatus.Find(s.Conditions, pacemakerstatus.Redundant); c.Status == metav1.ConditionFalse {
 		warnings = append(warnings, say("not redundant", c))
 	}
 	if s.Nodes == nil {
@@ -169,22 +169,22 @@ func problems(s etcdv1.PacemakerClusterStatus, now time.Time) (errs, warnings []
 // nodeProblems are those of one node. That the last one cannot be fenced follows
 // from the loss of the other.
 func nodeProblems(n etcdv1.PacemakerClusterNodeStatus, alone bool, now time.Time) (errs, warnings []string) {
-	c := find(n.Conditions, etcdv1.NodeCleanConditionType)
+	c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeCleanConditionType)
 	if c.Status == metav1.ConditionFalse {
 		errs = append(errs, say(n.NodeName+" is unclean", c))
 	}
-	if c := find(n.Conditions, etcdv1.NodeOnlineConditionType); c.Status == metav1.ConditionFalse {
+	if c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType); c.Status == metav1.ConditionFalse {
 		return append(errs, say(n.NodeName+" is offline", c)), lastFence(n) // what does not run there follows from it
 	}
 	for _, p := range ofNode {
 		if alone && p.kind == etcdv1.NodeFencingAvailableConditionType {
 			continue
 		}
-		if c := find(n.Conditions, p.kind); c.Status == metav1.ConditionFalse {
+		if c := pacemakerstatus.Find(n.Conditions, p.kind); c.Status == metav1.ConditionFalse {
 			errs = append(errs, say(n.NodeName+" "+p.words, c))
 		}
 	}
-	if c := find(n.Conditions, etcdv1.NodeReadyConditionType); c.Status == metav1.ConditionFalse {
+	if c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeReadyConditionType); c.Status == metav1.ConditionFalse {
 		words := say(n.NodeName+" is joining or leaving", metav1.Condition{})
 		if now.Sub(c.LastTransitionTime.Time) > maxPending {
 			errs = append(errs, words+" for more than "+maxPending.String())
@@ -193,19 +193,19 @@ func nodeProblems(n etcdv1.PacemakerClusterNodeStatus, alone bool, now time.Time
 		}
 	}
 	for _, r := range n.Resources {
-		if c := find(r.Conditions, etcdv1.ResourceHealthyConditionType); c.Status == metav1.ConditionFalse {
+		if c := pacemakerstatus.Find(r.Conditions, etcdv1.ResourceHealthyConditionType); c.Status == metav1.ConditionFalse {
 			errs = append(errs, say(fmt.Sprintf("%s on %s is unhealthy", strings.ToLower(string(r.Name)), n.NodeName), c))
 		}
 	}
 	if len(errs) == 0 && unreported(n) {
-		errs = append(errs, n.NodeName+" is not reported on: "+find(n.Conditions, etcdv1.NodeHealthyConditionType).Message)
+		errs = append(errs, n.NodeName+" is not reported on: "+pacemakerstatus.Find(n.Conditions, etcdv1.NodeHealthyConditionType).Message)
 	}
 	return errs, append(warnings, nodeWarnings(n)...)
 }
 
 // unreported is whether nothing is known about a node.
 func unreported(n etcdv1.PacemakerClusterNodeStatus) bool {
-	return find(n.Conditions, etcdv1.NodeOnlineConditionType).Status != metav1.ConditionTrue
+	return pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType).Status != metav1.ConditionTrue
 }
 
 func nodeWarnings(n etcdv1.PacemakerClusterNodeStatus) []string {
@@ -213,17 +213,17 @@ func nodeWarnings(n etcdv1.PacemakerClusterNodeStatus) []string {
 	if !holds(n.Conditions, etcdv1.NodeFencingAvailableConditionType) {
 		return out // an error already
 	}
-	if c := find(n.Conditions, etcdv1.NodeFencingHealthyConditionType); c.Status == metav1.ConditionFalse {
+	if c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeFencingHealthyConditionType); c.Status == metav1.ConditionFalse {
 		return append(out, say("not every way to fence "+n.NodeName+" works", c))
 	}
-	if c := find(n.Conditions, pacemakerstatus.FencingProven); c.Status == metav1.ConditionFalse {
+	if c := pacemakerstatus.Find(n.Conditions, pacemakerstatus.FencingProven); c.Status == metav1.ConditionFalse {
 		out = append(out, say("fencing of "+n.NodeName+" is not proven", c))
 	}
 	return out
 }
 
 func lastFence(n etcdv1.PacemakerClusterNodeStatus) []string {
-	if c := find(n.Conditions, pacemakerstatus.LastFenceSucceeded); c.Status == metav1.ConditionFalse {
+	if c := pacemakerstatus.Find(n.Conditions, pacemakerstatus.LastFenceSucceeded); c.Status == metav1.ConditionFalse {
 		return []string{say("the last fence of "+n.NodeName+" did not succeed", c)}
 	}
 	return nil
@@ -237,12 +237,3 @@ func say(words string, c metav1.Condition) string {
 }
 
 func holds(list []metav1.Condition, kind string) bool { return pacemakerstatus.Holds(list, kind) }
-
-func find(list []metav1.Condition, kind string) metav1.Condition {
-	for _, c := range list {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
-}

@@ -143,17 +143,17 @@ func shorten(text string, most int) string {
 
 // Holds reports whether a condition is there and true.
 func Holds(list []metav1.Condition, kind string) bool {
-	return find(list, kind).Status == metav1.ConditionTrue
+	return Find(list, kind).Status == metav1.ConditionTrue
 }
 
 // Reported reports whether a condition is known to hold or not.
 func Reported(list []metav1.Condition, kind string) bool {
-	c := find(list, kind)
+	c := Find(list, kind)
 	return c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse
 }
 
-// find returns a condition, one without a status where there is none.
-func find(list []metav1.Condition, kind string) metav1.Condition {
+// Find returns a condition, one without a status where there is none.
+func Find(list []metav1.Condition, kind string) metav1.Condition {
 	for _, c := range list {
 		if c.Type == kind {
 			return c

@@ -21,7 +21,7 @@ func drifted(t *testing.T) Input {
 }
 
 func TestAChangedSettingIsToldWhicheverItIs(t *testing.T) {
-	c := find(Status(drifted(t)).Conditions, SettingsAsExpected)
+	c := Find(Status(drifted(t)).Conditions, SettingsAsExpected)
 	if c.Status != metav1.ConditionFalse || c.Message != "constraint x keeps etcd-clone from cp-2; etcd: monitor on-fail is ignore, not restart" {
 		t.Errorf("%+v", c)
 	}
@@ -58,7 +58,7 @@ func TestWhoSetsSettingsBackAndWhoLeavesThem(t *testing.T) {
 	}
 	in := drifted(t)
 	in.Cluster.Value.Options.Maintenance = true
-	if c := find(Status(in).Conditions, SettingsAsExpected); !strings.Contains(c.Message, "left as it is while maintenance-mode is on: etcd: monitor") {
+	if c := Find(Status(in).Conditions, SettingsAsExpected); !strings.Contains(c.Message, "left as it is while maintenance-mode is on: etcd: monitor") {
 		t.Errorf("%+v", c)
 	}
 }

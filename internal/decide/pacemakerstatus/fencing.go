@@ -202,7 +202,7 @@ func (v view) fencing(node string, all []etcdv1.PacemakerClusterFencingAgentStat
 	var sick []string
 	for _, a := range all {
 		if !healthyAgent(a) {
-			sick = append(sick, a.Name+": "+find(a.Conditions, etcdv1.ResourceHealthyConditionType).Message)
+			sick = append(sick, a.Name+": "+Find(a.Conditions, etcdv1.ResourceHealthyConditionType).Message)
 		}
 	}
 	if len(all) > maxAgents {

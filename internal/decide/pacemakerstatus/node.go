@@ -278,7 +278,7 @@ func (v view) silent(why string) metav1.Condition {
 // may still be so: it was known a moment ago, and the peer was not lost since.
 func (in Input) Patient(before etcdv1.PacemakerClusterStatus, silent time.Duration) Input {
 	in.Before = metav1.Condition{}
-	was := find(before.Conditions, Redundant)
+	was := Find(before.Conditions, Redundant)
 	if silent < Patience && was.Status != "" && was.Status != metav1.ConditionUnknown && (!in.gone() || was.Reason == ReasonPeerLost) {
 		in.Before = was
 	}

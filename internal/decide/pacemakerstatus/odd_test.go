@@ -75,7 +75,7 @@ func check(t *testing.T, cases map[string]odd) {
 		}
 		s := Status(in)
 		acceptable(t, s)
-		c := find(o.conditions(t, s), o.kind)
+		c := Find(o.conditions(t, s), o.kind)
 		if c.Status != o.status || !strings.Contains(c.Reason+" "+c.Message, o.words) {
 			t.Errorf("%s: %+v", name, c)
 		}

@@ -47,7 +47,7 @@ func TestAnOperationThatIsUnderWayHasNoOutcome(t *testing.T) {
 		}
 		in := input(t, "lab-pair")
 		in.Cluster = state.Known(c)
-		if got := find(node(t, in, "cp-2").Conditions, FencingProven); got.Reason != ReasonPeerReaches {
+		if got := Find(node(t, in, "cp-2").Conditions, FencingProven); got.Reason != ReasonPeerReaches {
 			t.Errorf("%s: %+v", pending, got)
 		}
 	}

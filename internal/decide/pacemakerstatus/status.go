@@ -64,7 +64,7 @@ func Status(in Input) etcdv1.PacemakerClusterStatus {
 	}
 	var sick []string
 	for _, n := range nodes {
-		if c := find(n.Conditions, etcdv1.NodeHealthyConditionType); c.Status != metav1.ConditionTrue {
+		if c := Find(n.Conditions, etcdv1.NodeHealthyConditionType); c.Status != metav1.ConditionTrue {
 			sick = append(sick, fmt.Sprintf("%s: %s", n.NodeName, c.Message))
 		}
 	}
@@ -273,7 +273,7 @@ func (v view) nodeStatus(name string, addresses []etcdv1.PacemakerNodeAddress) e
 	conditions = append(conditions, v.fencing(name, all)...)
 	var sick []string
 	for _, r := range out.Resources {
-		c := find(r.Conditions, etcdv1.ResourceHealthyConditionType)
+		c := Find(r.Conditions, etcdv1.ResourceHealthyConditionType)
 		if c.Status != metav1.ConditionTrue && v.unseen(name) == "" { // else the node's own say enough
 			sick = append(sick, fmt.Sprintf("%s is unhealthy: %s", r.Name, c.Message))
 		}

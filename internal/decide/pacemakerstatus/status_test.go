@@ -76,7 +76,7 @@ func TestB1ListsThatAreEmptyAreWritten(t *testing.T) {
 	if text := string(JSON(Status(in))); strings.Count(text, `"fencingAgents":[]`) != 2 {
 		t.Errorf("no agents: %s", text)
 	}
-	c := find(node(t, in, "cp-1").Conditions, etcdv1.NodeFencingAvailableConditionType)
+	c := Find(node(t, in, "cp-1").Conditions, etcdv1.NodeFencingAvailableConditionType)
 	if c.Reason != etcdv1.NodeFencingAvailableReasonUnavailable || c.Message != "there is no fence agent for cp-1" {
 		t.Errorf("%+v", c)
 	}
@@ -133,7 +133,7 @@ func TestB5SettingsThatSafetyRestsOnAreCritical(t *testing.T) {
 		in := input(t, "healthy")
 		c.change(&in)
 		s := Status(in)
-		got := find(s.Conditions, c.kind)
+		got := Find(s.Conditions, c.kind)
 		if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, c.want) || Holds(s.Conditions, etcdv1.ClusterHealthyConditionType) {
 			t.Errorf("%s: %+v", name, s.Conditions)
 		}
@@ -142,7 +142,7 @@ func TestB5SettingsThatSafetyRestsOnAreCritical(t *testing.T) {
 
 func TestB6ADeviceOnItsOwnTargetProvesNothing(t *testing.T) {
 	n := node(t, input(t, "device-on-its-own-target"), "cp-2")
-	if c := find(n.Conditions, FencingProven); c.Status != metav1.ConditionFalse || c.Reason != ReasonOnOwnTarget {
+	if c := Find(n.Conditions, FencingProven); c.Status != metav1.ConditionFalse || c.Reason != ReasonOnOwnTarget {
 		t.Errorf("%+v", c)
 	}
 	if Holds(n.Conditions, etcdv1.NodeFencingAvailableConditionType) {
@@ -162,7 +162,7 @@ func TestWhatATestOfABMCRanIntoIsTold(t *testing.T) {
 	}
 	in.Found = map[string]string{"cp-2": words, "cp-1": "another host's"}
 	for _, kind := range []string{etcdv1.NodeFencingAvailableConditionType, FencingProven} {
-		if c := find(node(t, in, "cp-2").Conditions, kind); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "on cp-1: "+words) || strings.Contains(c.Message, "another host's") {
+		if c := Find(node(t, in, "cp-2").Conditions, kind); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "on cp-1: "+words) || strings.Contains(c.Message, "another host's") {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -170,7 +170,7 @@ func TestWhatATestOfABMCRanIntoIsTold(t *testing.T) {
 
 func TestB7AFailedFenceIsNamedAndAnAbsentNodeIsNotClean(t *testing.T) {
 	n := node(t, input(t, "lost-fence-failed"), "cp-2")
-	if c := find(n.Conditions, etcdv1.NodeCleanConditionType); !strings.Contains(c.Message, "no answer of the BMC within 40s") || c.Reason != etcdv1.NodeCleanReasonUnclean {
+	if c := Find(n.Conditions, etcdv1.NodeCleanConditionType); !strings.Contains(c.Message, "no answer of the BMC within 40s") || c.Reason != etcdv1.NodeCleanReasonUnclean {
 		t.Errorf("%+v", c)
 	}
 	n = node(t, input(t, "one-node-in-pacemaker"), "cp-2")
@@ -193,10 +193,10 @@ func TestAFenceThatGaveWayToAPersonDidNotFail(t *testing.T) {
 			{Target: "cp-2", Action: "off", By: byPerson, State: crmmon.FenceSucceeded, Done: word},
 			{Target: "cp-1", Action: "reboot", By: "cp-2", State: crmmon.FenceFailed, Done: word.Add(after)},
 		}
-		if c := find(node(t, in, "cp-2").Conditions, LastFenceSucceeded); c.Reason != want {
+		if c := Find(node(t, in, "cp-2").Conditions, LastFenceSucceeded); c.Reason != want {
 			t.Errorf("failed %s after the word: %+v", after, c)
 		}
-		if c := find(node(t, in, "cp-1").Conditions, LastFenceSucceeded); c.Reason != ReasonFenceFailed {
+		if c := Find(node(t, in, "cp-1").Conditions, LastFenceSucceeded); c.Reason != ReasonFenceFailed {
 			t.Errorf("the word was about the other host: %+v", c)
 		}
 	}
@@ -204,7 +204,7 @@ func TestAFenceThatGaveWayToAPersonDidNotFail(t *testing.T) {
 
 func TestB11ANodeThatIsPendingIsReportedAsThat(t *testing.T) {
 	n := node(t, input(t, "joining"), "cp-2")
-	if c := find(n.Conditions, etcdv1.NodeReadyConditionType); c.Reason != etcdv1.NodeReadyReasonPending {
+	if c := Find(n.Conditions, etcdv1.NodeReadyConditionType); c.Reason != etcdv1.NodeReadyReasonPending {
 		t.Errorf("%+v", c)
 	}
 }
@@ -217,7 +217,7 @@ func TestHardCase30OnlyTheRealKubeletCounts(t *testing.T) {
 		}
 	}
 	n := node(t, in, "cp-1")
-	if c := find(n.Resources[0].Conditions, etcdv1.ResourceStartedConditionType); c.Message != "it is not configured" {
+	if c := Find(n.Resources[0].Conditions, etcdv1.ResourceStartedConditionType); c.Message != "it is not configured" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -252,7 +252,7 @@ func TestHardCase31WhichNodeADeviceSwitches(t *testing.T) {
 func TestCorosyncKnowsOfALossFirst(t *testing.T) {
 	in := input(t, "healthy")
 	in.Membership = state.Known(state.Membership{Members: []string{"cp-1"}, Quorate: true})
-	if c := find(node(t, in, "cp-2").Conditions, etcdv1.NodeOnlineConditionType); c.Reason != etcdv1.NodeOnlineReasonOffline {
+	if c := Find(node(t, in, "cp-2").Conditions, etcdv1.NodeOnlineConditionType); c.Reason != etcdv1.NodeOnlineReasonOffline {
 		t.Errorf("%+v", c)
 	}
 }
@@ -295,7 +295,7 @@ func TestRedundancyIsAConditionOfItsOwn(t *testing.T) {
 	} {
 		in := input(t, "healthy")
 		in.Etcd = report(change)
-		c := find(Status(in).Conditions, Redundant)
+		c := Find(Status(in).Conditions, Redundant)
 		if reason, _, _ := strings.Cut(want, " "); c.Reason != reason {
 			t.Errorf("%s: %+v", want, c)
 		}

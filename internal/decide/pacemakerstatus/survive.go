@@ -48,20 +48,20 @@ func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeSt
 			continue
 		}
 		others++
-		add(find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is not there")
+		add(Find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is not there")
 		for _, r := range n.Resources {
 			if r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
-				add(find(r.Conditions, etcdv1.ResourceHealthyConditionType), fmt.Sprintf("etcd on %s is not well", n.NodeName))
+				add(Find(r.Conditions, etcdv1.ResourceHealthyConditionType), fmt.Sprintf("etcd on %s is not well", n.NodeName))
 			}
 		}
 	}
 	if others == 0 {
 		return []string{"there is no other host"}
 	}
-	add(find(s.Conditions, Redundant), "the two do not both hold every write")
-	add(find(s.Conditions, FencingEnabled), "fencing is disabled")
-	add(find(s.Conditions, etcdv1.ClusterInServiceConditionType), "the cluster is in maintenance")
-	add(find(lost.Conditions, etcdv1.NodeFencingAvailableConditionType), lost.NodeName+" cannot be fenced")
-	add(find(lost.Conditions, FencingProven), "it is not verified that "+lost.NodeName+" can be fenced")
+	add(Find(s.Conditions, Redundant), "the two do not both hold every write")
+	add(Find(s.Conditions, FencingEnabled), "fencing is disabled")
+	add(Find(s.Conditions, etcdv1.ClusterInServiceConditionType), "the cluster is in maintenance")
+	add(Find(lost.Conditions, etcdv1.NodeFencingAvailableConditionType), lost.NodeName+" cannot be fenced")
+	add(Find(lost.Conditions, FencingProven), "it is not verified that "+lost.NodeName+" can be fenced")
 	return why
 }

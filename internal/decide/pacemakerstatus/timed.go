@@ -24,7 +24,7 @@ func Timed(s etcdv1.PacemakerClusterStatus, before *etcdv1.PacemakerClusterStatu
 	eachList(&out, was, func(list, old []metav1.Condition) {
 		for i := range list {
 			list[i].LastTransitionTime = at
-			if c := find(old, list[i].Type); c.Status == list[i].Status && !c.LastTransitionTime.IsZero() {
+			if c := Find(old, list[i].Type); c.Status == list[i].Status && !c.LastTransitionTime.IsZero() {
 				list[i].LastTransitionTime = c.LastTransitionTime
 			}
 		}
@@ -47,7 +47,7 @@ func Known(s, before etcdv1.PacemakerClusterStatus) etcdv1.PacemakerClusterStatu
 	out := *s.DeepCopy()
 	eachList(&out, &before, func(list, old []metav1.Condition) {
 		for i := range list {
-			c := find(old, list[i].Type)
+			c := Find(old, list[i].Type)
 			if c.Type != "" && (list[i].Status == metav1.ConditionUnknown || list[i].Status == c.Status) {
 				list[i] = c
 			}
@@ -65,7 +65,7 @@ func Merged(own, known, api etcdv1.PacemakerClusterStatus, now time.Time) etcdv1
 	out := Timed(own, &api, now)
 	eachList(&out, &known, func(list, seen []metav1.Condition) {
 		for i := range list {
-			c := find(seen, list[i].Type)
+			c := Find(seen, list[i].Type)
 			later := c.LastTransitionTime.Sub(list[i].LastTransitionTime.Time)
 			if c.Status == list[i].Status && c.LastTransitionTime.After(api.LastUpdated.Time) && (later <= 0 || later > oneChange) {
 				list[i].LastTransitionTime = c.LastTransitionTime

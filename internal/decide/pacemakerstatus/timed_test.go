@@ -14,7 +14,7 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func online(s etcdv1.PacemakerClusterStatus) metav1.Condition {
-	return find(nodeNamed(&s, "cp-2").Conditions, etcdv1.NodeOnlineConditionType)
+	return Find(nodeNamed(&s, "cp-2").Conditions, etcdv1.NodeOnlineConditionType)
 }
 
 func TestB4ATransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
@@ -28,7 +28,7 @@ func TestB4ATransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
 	if at := online(lost).LastTransitionTime; !at.Time.Equal(noon.Add(2 * time.Hour)) {
 		t.Errorf("it was lost: %v", at)
 	}
-	c := find(nodeNamed(&lost, "cp-2").Conditions, etcdv1.NodeActiveConditionType)
+	c := Find(nodeNamed(&lost, "cp-2").Conditions, etcdv1.NodeActiveConditionType)
 	if !c.LastTransitionTime.Time.Equal(noon) {
 		t.Errorf("a condition that stayed: %v", c)
 	}
@@ -189,7 +189,7 @@ func TestASilenceOfAMomentIsNoChange(t *testing.T) {
 		return etcdv1.PacemakerClusterStatus{Conditions: []metav1.Condition{condition(Redundant, status, reason)}}
 	}
 	redundant, lost := before(metav1.ConditionTrue, ReasonRedundant), before(metav1.ConditionFalse, ReasonPeerLost)
-	if c := find(Status(in).Conditions, Redundant); c.Reason != ReasonNotReported {
+	if c := Find(Status(in).Conditions, Redundant); c.Reason != ReasonNotReported {
 		t.Fatalf("%+v", c)
 	}
 	for _, c := range []struct {
@@ -207,11 +207,11 @@ func TestASilenceOfAMomentIsNoChange(t *testing.T) {
 	} {
 		in.Membership = c.member
 		s := Status(in.Patient(c.was, c.silent))
-		if got := find(s.Conditions, Redundant); got.Status != c.want {
+		if got := Find(s.Conditions, Redundant); got.Status != c.want {
 			t.Errorf("silent for %s, %v: %+v", c.silent, c.member.Value.Members, got)
 		}
 	}
-	if got := find(Status(in.Patient(Status(in), 0)).Conditions, Redundant); got.Status != metav1.ConditionUnknown {
+	if got := Find(Status(in.Patient(Status(in), 0)).Conditions, Redundant); got.Status != metav1.ConditionUnknown {
 		t.Errorf("what was not known is not known: %+v", got)
 	}
 }

@@ -49,7 +49,7 @@ type describer struct{ Facts }
 // decided is a report of Pacemaker, unknown where no host decides: until one does
 // each host takes every other for lost.
 func decided(s Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerClusterStatus] {
-	if s.Known && find(s.Value.Conditions, pacemakerstatus.Quorate).Reason == pacemakerstatus.ReasonNoCoordinator {
+	if s.Known && pacemakerstatus.Find(s.Value.Conditions, pacemakerstatus.Quorate).Reason == pacemakerstatus.ReasonNoCoordinator {
 		return Seen[etcdv1.PacemakerClusterStatus]{Why: "no host of Pacemaker decides at the moment, as " + s.From + " has it"}
 	}
 	return s
@@ -108,16 +108,7 @@ func (d describer) condition(host, kind string) metav1.Condition {
 	if n == nil {
 		return metav1.Condition{}
 	}
-	return find(n.Conditions, kind)
-}
-
-func find(list []metav1.Condition, kind string) metav1.Condition {
-	for _, c := range list {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
+	return pacemakerstatus.Find(n.Conditions, kind)
 }
 
 // there is whether a host is there at all.

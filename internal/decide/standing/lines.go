@@ -114,7 +114,7 @@ func (d describer) resource(host string, name etcdv1.PacemakerClusterResourceNam
 	}
 	for _, r := range n.Resources {
 		if r.Name == name {
-			return find(r.Conditions, kind)
+			return pacemakerstatus.Find(r.Conditions, kind)
 		}
 	}
 	return metav1.Condition{}
@@ -187,7 +187,7 @@ func (d describer) etcdByPacemaker(h Host) Cell {
 }
 
 func (d describer) redundant() metav1.Condition {
-	return find(d.Pacemaker.Value.Conditions, pacemakerstatus.Redundant)
+	return pacemakerstatus.Find(d.Pacemaker.Value.Conditions, pacemakerstatus.Redundant)
 }
 
 // small is how many entries a member that is well may be behind for a moment.

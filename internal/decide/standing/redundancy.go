@@ -107,7 +107,7 @@ func (d describer) reasons(lost string) []string {
 		if n.NodeName == lost {
 			continue
 		}
-		c := find(n.Conditions, etcdv1.NodeOnlineConditionType)
+		c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType)
 		add(c.Status == metav1.ConditionFalse, "%s is not there", n.NodeName)
 		add(c.Status == metav1.ConditionUnknown, "nobody knows whether %s is there", n.NodeName)
 	}
@@ -115,7 +115,7 @@ func (d describer) reasons(lost string) []string {
 	if len(out) > 0 {
 		return out // the rest follows from it
 	}
-	c := find(s.Conditions, pacemakerstatus.Redundant)
+	c := pacemakerstatus.Find(s.Conditions, pacemakerstatus.Redundant)
 	switch {
 	case c.Reason == pacemakerstatus.ReasonResyncing:
 		add(true, "one of the two still catches up and does not hold every write yet")
@@ -126,18 +126,18 @@ func (d describer) reasons(lost string) []string {
 	}
 	for _, n := range nodes {
 		for _, r := range n.Resources {
-			add(n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd && not(find(r.Conditions, etcdv1.ResourceHealthyConditionType)), "etcd on %s is not well", n.NodeName)
+			add(n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd && not(pacemakerstatus.Find(r.Conditions, etcdv1.ResourceHealthyConditionType)), "etcd on %s is not well", n.NodeName)
 		}
 	}
-	add(not(find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is disabled")
-	add(not(find(s.Conditions, etcdv1.ClusterInServiceConditionType)), "nobody knows whether Pacemaker is in maintenance")
+	add(not(pacemakerstatus.Find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is disabled")
+	add(not(pacemakerstatus.Find(s.Conditions, etcdv1.ClusterInServiceConditionType)), "nobody knows whether Pacemaker is in maintenance")
 	for _, n := range nodes {
 		if lost != "" && n.NodeName != lost {
 			continue
 		}
-		able := not(find(n.Conditions, etcdv1.NodeFencingAvailableConditionType))
+		able := not(pacemakerstatus.Find(n.Conditions, etcdv1.NodeFencingAvailableConditionType))
 		add(able, "%s cannot be fenced", n.NodeName)
-		add(!able && not(find(n.Conditions, pacemakerstatus.FencingProven)), "it is not verified that %s can be fenced", n.NodeName)
+		add(!able && not(pacemakerstatus.Find(n.Conditions, pacemakerstatus.FencingProven)), "it is not verified that %s can be fenced", n.NodeName)
 	}
 	return out
 }

@@ -109,7 +109,7 @@ func (d describer) ofReport() []Finding {
 		if r.kind == pacemakerstatus.Quorate && d.asked() {
 			continue // that host says more
 		}
-		out = append(out, r.finding(find(d.Pacemaker.Value.Conditions, r.kind), "", d)...)
+		out = append(out, r.finding(pacemakerstatus.Find(d.Pacemaker.Value.Conditions, r.kind), "", d)...)
 	}
 	if len(d.nodes()) == 0 {
 		out = append(out, Finding{
@@ -139,13 +139,13 @@ func (d describer) resyncing() []Finding {
 
 func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []Finding {
 	var out []Finding
-	offline := find(n.Conditions, etcdv1.NodeOnlineConditionType).Status == metav1.ConditionFalse
+	offline := pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType).Status == metav1.ConditionFalse
 	said := map[string]bool{}
 	for _, r := range ofNode {
 		if offline && !r.whileOffline || d.follows(n.NodeName, r.kind, said) {
 			continue
 		}
-		found := r.finding(find(n.Conditions, r.kind), n.NodeName, d)
+		found := r.finding(pacemakerstatus.Find(n.Conditions, r.kind), n.NodeName, d)
 		said[r.kind] = len(found) > 0
 		out = append(out, found...)
 	}
@@ -156,7 +156,7 @@ func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []Findin
 		r := ofResource
 		r.what = strings.ReplaceAll(r.what, "{what}", strings.ToLower(string(s.Name)))
 		r.page = "docs/runbook/twonode-" + strings.ToLower(string(s.Name)) + ".md"
-		out = append(out, r.finding(find(s.Conditions, r.kind), n.NodeName, d)...)
+		out = append(out, r.finding(pacemakerstatus.Find(s.Conditions, r.kind), n.NodeName, d)...)
 	}
 	return out
 }
@@ -177,7 +177,7 @@ func (d describer) follows(host, kind string, said map[string]bool) bool {
 
 // maintenance is whether Pacemaker manages nothing, on purpose.
 func (d describer) maintenance() bool {
-	return find(d.Pacemaker.Value.Conditions, etcdv1.ClusterInServiceConditionType).Status == metav1.ConditionFalse
+	return pacemakerstatus.Find(d.Pacemaker.Value.Conditions, etcdv1.ClusterInServiceConditionType).Status == metav1.ConditionFalse
 }
 
 func nodeConditions(n *etcdv1.PacemakerClusterNodeStatus) []metav1.Condition {

@@ -60,7 +60,7 @@ func New(o Options) *Resolver {
 		o.Host = resolver.New(resolver.Options{Root: o.Root})
 	}
 	if o.Expected == nil {
-		o.Expected = func() bool { return exists(filepath.Join(o.Root, coredns.PodPath)) }
+		o.Expected = func() bool { return host.Exists(filepath.Join(o.Root, coredns.PodPath)) }
 	}
 	if o.Addresses == nil {
 		o.Addresses = interfaceAddresses
@@ -73,7 +73,7 @@ func New(o Options) *Resolver {
 	}
 	return &Resolver{
 		Options: o, start: o.Now(), asked: make(chan struct{}, 1),
-		booting: !exists(filepath.Join(o.Root, resolvconf.ReadyPath)),
+		booting: !host.Exists(filepath.Join(o.Root, resolvconf.ReadyPath)),
 	}
 }
 
@@ -129,7 +129,7 @@ func (r *Resolver) apply(ctx context.Context) (string, error) {
 
 func (r *Resolver) prepend(ctx context.Context, d decide.Decision) (string, error) {
 	managed := filepath.Join(r.Root, resolvconf.ManagedPath)
-	if !exists(managed) {
+	if !host.Exists(managed) {
 		if err := host.WriteFileAtomic(managed, nil, 0o644); err != nil {
 			return "", err
 		}
@@ -145,7 +145,7 @@ func (r *Resolver) prepend(ctx context.Context, d decide.Decision) (string, erro
 // or not it could be made what it should be.
 func (r *Resolver) ready() error {
 	path := filepath.Join(r.Root, resolvconf.ReadyPath)
-	if exists(path) {
+	if host.Exists(path) {
 		return nil
 	}
 	return host.WriteFileAtomic(path, nil, 0o644)
@@ -182,9 +182,4 @@ func interfaceAddresses() ([]netip.Addr, error) {
 		}
 	}
 	return out, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

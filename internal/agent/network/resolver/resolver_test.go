@@ -200,8 +200,8 @@ func TestB57_TheSecondBootTellsKubeletThoughNothingHadToBeWritten(t *testing.T) 
 		if _, err := w.r.Reconcile(t.Context(), w.view); err != nil {
 			t.Fatal(err)
 		}
-		if !exists(ready) || !w.prepended() || !exists(filepath.Join(w.root, resolvconf.ManagedPath)) {
-			t.Errorf("boot %d: ready %t, prepended %t", boot, exists(ready), w.prepended())
+		if !host.Exists(ready) || !w.prepended() || !host.Exists(filepath.Join(w.root, resolvconf.ManagedPath)) {
+			t.Errorf("boot %d: ready %t, prepended %t", boot, host.Exists(ready), w.prepended())
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestKubeletIsToldAlsoWhereTheFileCannotBeWritten(t *testing.T) {
 	if _, err := w.r.Reconcile(t.Context(), w.view); !errors.Is(err, w.fail) {
 		t.Errorf("got %v", err)
 	}
-	if !exists(filepath.Join(w.root, resolvconf.ReadyPath)) {
+	if !host.Exists(filepath.Join(w.root, resolvconf.ReadyPath)) {
 		t.Error("kubelet waits")
 	}
 }
@@ -304,7 +304,7 @@ func TestALeavingHostIsAsBefore(t *testing.T) {
 	if err := w.r.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if w.text() != site || exists(filepath.Join(w.root, resolvconf.ManagedPath)) || exists(filepath.Join(w.root, resolvconf.ReadyPath)) {
+	if w.text() != site || host.Exists(filepath.Join(w.root, resolvconf.ManagedPath)) || host.Exists(filepath.Join(w.root, resolvconf.ReadyPath)) {
 		t.Errorf("left %s", w.text())
 	}
 	if err := w.r.Withdraw(t.Context()); err != nil {
