@@ -117,6 +117,15 @@ func (b *bench) write(t testing.TB) {
 	}
 }
 
+// runs tells whether the machine runs. One that should is waited for: PoweringOn is
+// an end for who switches on, and the machine has power a moment later.
+func (b *bench) runs(should bool) bool {
+	for end := time.Now().Add(10 * time.Second); should && !b.machine.On.Load() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	return b.machine.On.Load()
+}
+
 // call runs the agent as Pacemaker does and makes sure that nothing that it
 // says or leaves holds the password.
 func (b *bench) call(t *testing.T, lines ...string) int {

@@ -34,7 +34,7 @@ func TestARequestThatABMCDropsIsSentAgain(t *testing.T) {
 			b.retryAfter, b.onBudget = 200*time.Millisecond, 30*time.Second
 			b.machine.On.Store(c.on)
 			b.bmc.SetQuirks(c.quirks)
-			if code := b.call(t, "action="+c.action, "plug=cp-1", "power_timeout=30"); code != exitOK || b.machine.On.Load() != c.ends {
+			if code := b.call(t, "action="+c.action, "plug=cp-1", "power_timeout=30"); code != exitOK || b.runs(c.ends) != c.ends {
 				t.Errorf("exit %d, the host runs: %v: %s", code, b.machine.On.Load(), b.err.String())
 			}
 			if fenced := c.action != "on"; (b.evidence(t) != nil) != fenced {

@@ -346,7 +346,7 @@ func TestStatusMonitorAndOn(t *testing.T) {
 	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK {
 		t.Errorf("monitor: exit %d: %s", code, b.err.String())
 	}
-	if code := b.call(t, "action=on", "plug=cp-1"); code != exitOK || !b.machine.On.Load() {
+	if code := b.call(t, "action=on", "plug=cp-1"); code != exitOK || !b.runs(true) {
 		t.Errorf("on: exit %d: %s", code, b.err.String())
 	}
 	b.bmc.SetQuirks(bmc.Quirks{Says: "PoweringOff"})

@@ -25,6 +25,9 @@ type Reach struct {
 	// Since is when this became so, since the host's boot.
 	Since time.Duration `json:"since,omitempty"`
 	Why   string        `json:"why,omitempty"`
+	// Doubt is set while everybody who should have answered owes an answer, for
+	// too short a time yet to say that this host is cut off.
+	Doubt bool `json:"doubt,omitempty"`
 }
 
 // RaceTurn is whose turn it is where two hosts may fence each other.

@@ -30,13 +30,19 @@ func (tr *trial) finish() {
 			tr.Error(err)
 		}
 	}
-	if tr.Failed() {
+	if tr.Failed() || slow(tr.result) {
 		tr.keepArtefacts(ctx)
+	}
+	if tr.Failed() {
 		if _, err := tr.Power.Clear(ctx, lab.ClearRequest{}); err != nil {
 			tr.Error(err)
 		}
 	}
 }
+
+// slow is an outage that was longer than a host that cannot be reached may cost: it
+// is worth to know why, also where the scenario allows it.
+func slow(r evidence.Trial) bool { return r.Held != nil && *r.Held > 5 }
 
 // keepDecisions keeps what both hosts decided, also of a trial that went well:
 // it tells where the time went.

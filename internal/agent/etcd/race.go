@@ -68,8 +68,11 @@ func newRace(second bool, uptime func() time.Duration, log func(string, ...any))
 func (r *race) setReach(reach state.Reach) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.side.Reach
 	r.side.Reach = reach
-	r.log("reach: %s (%s)", orUnknown(reach.State), reach.Why)
+	if before.State != reach.State || before.Why != reach.Why {
+		r.log("reach: %s (%s)", orUnknown(reach.State), reach.Why)
+	}
 }
 
 func orUnknown(s state.ReachState) string {
@@ -94,6 +97,7 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 		r.met = r.uptime()
 	} else {
 		r.lost, r.lostBoot = r.uptime(), r.boot
+		r.side.Lost = r.lost
 	}
 	r.boot = ""
 	for _, c := range []chan struct{}{r.wake, r.hurry} {

@@ -28,6 +28,11 @@ const (
 	Enough = 30 * time.Second
 	// Commit is how long a host that has the peer's power cut promises nothing.
 	Commit = Promise
+	// Settle is how long after the loss of its peer a host waits at most until it
+	// knows whether it is cut off itself: three rounds of questions to its
+	// neighbours take 1.1 s (decide/reach). The order of the second host counts from
+	// then, so that the wait of the first costs nothing of the delay between them.
+	Settle = 1250 * time.Millisecond
 	// InFlight is longer than any answer is under way: until then a promise may
 	// still reach the peer.
 	InFlight = 5 * time.Second
@@ -41,6 +46,8 @@ type Side struct {
 	// Begun is when the peer's BMC could first be read in this cut; zero for not
 	// yet. A fencing network that hangs delays both hosts.
 	Begun time.Duration
+	// Lost is when Corosync lost the peer; zero where it has it, or never had.
+	Lost time.Duration
 	// Kept is until when this host gives way, whatever its evidence says until
 	// then; Given is until when the peer promised the same. Zero for no promise.
 	Kept, Given time.Duration
@@ -67,8 +74,21 @@ func Turn(s Side, now time.Duration) state.FenceRace {
 		return state.FenceRace{Turn: state.RaceLast, Until: s.Kept, Why: "this host is cut off from its network and gives way: " + s.Reach.Why}
 	case given:
 		return state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network, and said that it gives way"}
+	case s.Reach.Doubt && now < s.settled():
+		return state.FenceRace{Turn: state.RaceLast, Until: s.settled(), Why: "no neighbour has answered since a moment: this host may be cut off itself"}
+	case s.Second:
+		return state.FenceRace{Turn: state.RaceOrder, Until: max(s.Kept, s.settled())}
 	}
 	return state.FenceRace{Turn: state.RaceOrder, Until: s.Kept}
+}
+
+// settled is when the peer's loss is long enough ago for the own evidence to say
+// what it says; zero where the peer is there.
+func (s Side) settled() time.Duration {
+	if s.Lost == 0 {
+		return 0
+	}
+	return s.Lost + Settle
 }
 
 // Look takes this host's evidence into account. Once it holds itself to be cut
@@ -105,7 +125,7 @@ func Answer(s Side, now time.Duration) (state.RaceAnswer, Side) {
 // fenced; zero for not in this boot. What was promised in the last cut is over with
 // it, but for this host's own giving way. So is a power cut that was carried out.
 func Back(s Side, fenced time.Duration) Side {
-	s.Begun, s.Given = 0, 0
+	s.Begun, s.Given, s.Lost = 0, 0, 0
 	if fenced != 0 && fenced >= s.Committed-Commit {
 		s.Committed = 0
 	}

@@ -54,10 +54,17 @@ type Evidence struct {
 // Judge returns what the evidence says, given what it said before.
 func Judge(before state.Reach, e Evidence) state.Reach {
 	next, why := judge(before, e)
-	if next == before.State {
-		return before
+	out := before
+	if next != before.State {
+		out = state.Reach{State: next, Since: e.Now, Why: why}
 	}
-	return state.Reach{State: next, Since: e.Now, Why: why}
+	out.Doubt = next != state.ReachNo && inDoubt(relevant(e))
+	return out
+}
+
+// inDoubt reports whether all of some neighbours owe an answer.
+func inDoubt(list []Neighbour) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(n Neighbour) bool { return n.Missed == 0 })
 }
 
 func judge(before state.Reach, e Evidence) (state.ReachState, string) {

@@ -78,3 +78,26 @@ func TestWhatStaysTheSameKeepsItsBegin(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestAHostDoubtsItselfWhileEverybodyOwesAnAnswer(t *testing.T) {
+	yes := state.Reach{State: state.ReachYes, Since: at(50), Why: "gateway 10.98.0.1 answered"}
+	for sentence, c := range map[string]struct {
+		neighbours []Neighbour
+		want       bool
+	}{
+		"nobody answered the last question":     {[]Neighbour{answers(router, 99, 1), answers(worker, 99, 2)}, true},
+		"one did":                               {[]Neighbour{answers(router, 99, 2), answers(worker, 100, 0)}, false},
+		"three rounds are no doubt any more":    {[]Neighbour{answers(router, 98, 3)}, false},
+		"who was silent before says nothing":    {[]Neighbour{answers(router, 50, 2)}, false},
+		"there is nobody who could have spoken": {nil, false},
+	} {
+		got := Judge(yes, Evidence{Now: at(100), Signal: state.Known(true), Lost: at(99.8), Neighbours: c.neighbours})
+		if got.Doubt != c.want {
+			t.Errorf("%s: %+v", sentence, got)
+		}
+	}
+	doubts := Judge(yes, Evidence{Now: at(100), Signal: state.Known(true), Lost: at(99.8), Neighbours: []Neighbour{answers(router, 99, 1)}})
+	if got := Judge(doubts, Evidence{Now: at(101), Signal: state.Known(true), Lost: at(99.8), Neighbours: []Neighbour{answers(router, 101, 0)}}); got != yes {
+		t.Errorf("an answer ends the doubt: %+v", got)
+	}
+}
