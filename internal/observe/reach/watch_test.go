@@ -84,7 +84,12 @@ func TestAGatewayThatIsGoneBesideItsPeerSaysNothingAfterTenSeconds(t *testing.T)
 			drop(t, there)
 		},
 		func(r state.Reach) {
-			if r.State != state.ReachNo || !strings.Contains(r.Why, "gateway 10.98.0.1") {
+			if r.State != state.ReachYes || !r.Doubt {
+				t.Errorf("an answer is late, and it is no doubt: %+v", r)
+			}
+		},
+		func(r state.Reach) {
+			if r.State != state.ReachNo || r.Doubt || !strings.Contains(r.Why, "gateway 10.98.0.1") {
 				t.Errorf("%+v", r)
 			}
 			w.ahead += reach.Together
