@@ -34,7 +34,7 @@ func TestNoHelpNamesACodeThatTheTableLacks(t *testing.T) {
 		paragraphs := regexp.MustCompile(`(?s)Exit codes: (.*?)\n\n`).FindAllStringSubmatch(string(text), -1)
 		for _, p := range paragraphs {
 			said := map[int]bool{}
-			for _, part := range strings.Split(strings.Join(strings.Fields(p[1]), " "), "; ") {
+			for part := range strings.SplitSeq(strings.Join(strings.Fields(p[1]), " "), "; ") {
 				word, _, _ := strings.Cut(part, " ")
 				code, err := strconv.Atoi(word)
 				if err != nil {
