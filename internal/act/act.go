@@ -75,6 +75,8 @@ type Doer struct {
 	Ring func() uint64
 	// Log receives what a person may want to know.
 	Log func(format string, args ...any)
+	// Event notes what was done. It does not wait: a step goes on at once.
+	Event func(state.Event)
 
 	fence single
 	power single
@@ -161,6 +163,7 @@ func (d *Doer) record(s state.EtcdSnapshot, v state.EtcdVerdict) error {
 		return err
 	}
 	d.Log("record %d: %s, member %s (%s: %s)", v.Record.Seq, v.Record.State, v.Record.Member, v.Rule, v.Reason)
+	d.Event(state.RecordEvent(*v.Record, v))
 	return nil
 }
 
@@ -240,6 +243,7 @@ func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
 			return fmt.Errorf("%s is not fenced: the membership changed while Pacemaker was asked", s.Peer)
 		}
 		d.Log("asks Pacemaker to fence %s", s.Peer)
+		d.Event(state.AskFenceEvent(s.Peer))
 		return bounded(ctx, fenceTime, d.Peer.Fence)
 	})
 }

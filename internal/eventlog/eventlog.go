@@ -109,6 +109,16 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
+// During runs the log while something is done, and then writes what that noted last.
+func (l *Log) During(ctx context.Context, do func(context.Context) error) error {
+	log, end := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { l.Run(log) })
+	defer running.Wait()
+	defer end()
+	return do(ctx)
+}
+
 func (l *Log) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {

@@ -232,6 +232,24 @@ func TestAProgramThatEndsWritesWhatWaits(t *testing.T) {
 	})
 }
 
+func TestWhatAProgramNotesWhileItEndsIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{}
+		l := New(Options{Write: d.write, Now: time.Now, Boot: func() (string, time.Duration, error) { return "boot", 1, nil }, Hear: func(error) {}})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		failed := errors.New("the parameters changed")
+		err := l.During(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			note(l, 1, 1)
+			return failed
+		})
+		if got := d.told(); got != "[1]" || !errors.Is(err, failed) {
+			t.Errorf("%s, %v", got, err)
+		}
+	})
+}
+
 func TestEventsOfManyAreWrittenToOneFile(t *testing.T) {
 	files := records.Files{Root: t.TempDir()}
 	l := New(Options{

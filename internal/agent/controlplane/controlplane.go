@@ -26,6 +26,8 @@ type Options struct {
 	Site *site.Site
 	Log  io.Writer
 	Now  func() time.Time
+	// Event notes what was done to the API. It does not wait.
+	Event func(state.Event)
 }
 
 // Agent is the agent of one control plane.

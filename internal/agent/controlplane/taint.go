@@ -29,7 +29,7 @@ func (r *Agent) keepTaints(ctx context.Context) {
 	}
 	wake := newWaker()
 	t := &taints{
-		host: r.facts.NodeName, boot: observe.Boot, now: r.Now, logf: r.logf,
+		host: r.facts.NodeName, boot: observe.Boot, now: r.Now, logf: r.logf, event: r.Event,
 		evidence: records.Files{}.AllFenced,
 		word:     confirmed,
 		report:   func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/agent/pace"
+	"github.com/holdfast/holdfast/internal/eventlog"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
@@ -34,6 +36,7 @@ type daemon struct {
 	Options
 	files  records.Files
 	socket string
+	events *eventlog.Log
 
 	kept  atomic.Pointer[Keeper]
 	bmc   *bmc
@@ -68,7 +71,9 @@ var errAgain = errors.New("the parameters changed: beginning anew")
 func Serve(ctx context.Context, o Options) error {
 	d := newDaemon(o, records.Files{}, state.EtcdSocketPath)
 	d.prepare, d.alone = d.assemble, OnThisHost() //nolint:contextcheck // what takes no context reads /proc
-	if err := d.run(ctx); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
+	unwritten := pace.Trouble{Logf: d.Log, Now: d.Now}
+	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, unwritten.Hear)
+	if err := d.events.During(ctx, d.run); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
 		return err
 	}
 	return nil

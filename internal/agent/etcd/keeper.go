@@ -63,6 +63,8 @@ type Keeper struct {
 	// SaveWish keeps the wish over a restart of the daemon.
 	SaveWish func(state.EtcdWishNote) error
 	Log      func(format string, args ...any)
+	// Event notes what this host saw, decided or did. It does not wait.
+	Event func(state.Event)
 	// Reach is what this host knows of its own reach; nil for nothing.
 	Reach func() state.Reach
 
@@ -197,6 +199,7 @@ func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSna
 			k.Log("%s: it is ended", why)
 		} else {
 			k.Log("%s: it is ended, and restarted with the same data", why)
+			k.Event(state.RestartEvent(why))
 		}
 		return k.within(ctx, "the end of etcd's process", killTime, k.Process.Kill)
 	}
@@ -233,13 +236,14 @@ func acts(a state.EtcdAction) bool {
 	return a != state.EtcdIdle && a != state.EtcdWait && a != state.EtcdAskHuman
 }
 
-// note remembers since when the same rule decides, and logs when another does.
+// note remembers since when the same rule decides, and tells when another does.
 func (k *Keeper) note(s state.EtcdSnapshot, v state.EtcdVerdict) {
 	if v.Rule == k.rule {
 		return
 	}
 	k.rule, k.ruleSince, k.lastMove = v.Rule, s.Uptime, s.Uptime
 	k.Log("%s: %s (%s)", v.Rule, v.Action, v.Reason)
+	k.Event(state.DecisionEvent(v))
 }
 
 // publish tells the peer what changed since it was told last.
@@ -371,6 +375,7 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 	k.wish = w
 	k.mu.Unlock()
 	k.Log("Pacemaker wants etcd %s", wish)
+	k.Event(state.WishEvent(wish))
 	k.Wake()
 	return nil
 }

@@ -25,9 +25,8 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	k := d.keeper()
 	group.Go(func() error {
 		return pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
-			k.Observer.SetMembership(m)
+			k.meets(m)
 			d.sense.race.setMembership(m, slices.Contains(m.Value.Members, k.Observer.Peer))
-			k.Log("membership: %s", membershipText(m))
 			k.Wake()
 		})
 	})
@@ -56,6 +55,13 @@ func watchProcess(ctx context.Context, wake func()) error {
 			return err
 		}
 	}
+}
+
+// meets takes in who is there.
+func (k *Keeper) meets(m state.Fact[state.Membership]) {
+	k.Observer.SetMembership(m)
+	k.Log("membership: %s", membershipText(m))
+	k.Event(state.MembershipEvent(m))
 }
 
 func membershipText(m state.Fact[state.Membership]) string {
