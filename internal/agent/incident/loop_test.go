@@ -439,6 +439,11 @@ func TestEventsAreReadAgainAndNothingIsNotedTwice(t *testing.T) {
 	if len(before.Records) < 4 || !after.same(before) {
 		t.Errorf("%d records, before %d", len(after.Records), len(before.Records))
 	}
+	for _, r := range before.Records {
+		if r.Boot != before.Records[0].Boot {
+			t.Errorf("one boot is %s and %s", before.Records[0].Boot, r.Boot)
+		}
+	}
 }
 
 // TestMoreEventsThanAreKeptAreNoNews has a rule that comes and goes for hours.
