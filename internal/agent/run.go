@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/incident"
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/eventlog"
@@ -80,8 +79,9 @@ func settle(log io.Writer) {
 
 // runAgent runs the parts of the agent, and writes the events that they note.
 func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) error {
-	unwritten := pace.Trouble{Now: time.Now, Logf: func(format string, args ...any) { _, _ = fmt.Fprintf(log, format+"\n", args...) }}
-	events := eventlog.OnThisHost(state.AgentEvents, time.Now, unwritten.Hear)
+	events := eventlog.OnThisHost(state.AgentEvents, time.Now, func(format string, args ...any) {
+		_, _ = fmt.Fprintf(log, format+"\n", args...)
+	})
 	return events.During(ctx, func(ctx context.Context) error { return runParts(ctx, s, log, address, events.Append) })
 }
 

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/agent/install"
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/observe/own"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )

@@ -10,12 +10,12 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/state"
 )
 

@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/state"
 )
 

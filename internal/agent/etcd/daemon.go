@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/eventlog"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/records"
@@ -71,8 +70,7 @@ var errAgain = errors.New("the parameters changed: beginning anew")
 func Serve(ctx context.Context, o Options) error {
 	d := newDaemon(o, records.Files{}, state.EtcdSocketPath)
 	d.prepare, d.alone = d.assemble, OnThisHost() //nolint:contextcheck // what takes no context reads /proc
-	unwritten := pace.Trouble{Logf: d.Log, Now: d.Now}
-	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, unwritten.Hear)
+	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, d.Log)
 	if err := d.events.During(ctx, d.run); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
 		return err
 	}

@@ -20,10 +20,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/site"
 )
 

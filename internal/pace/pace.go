@@ -1,5 +1,5 @@
-// Package pace is how loops of the agent that nothing may end wait for what
-// comes, and tell of what they run into.
+// Package pace is how loops that nothing may end wait for what comes, and tell of
+// what they run into. It is the one throttle of what is told of trouble that lasts.
 package pace
 
 import (
