@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
 // doctorFlags are those of doctor.
@@ -164,7 +165,7 @@ func (f *doctorFlags) print(streams Streams, facts decide.Facts, results []decid
 	if f.output == "json" || f.output == "yaml" {
 		return printData(streams.Out, f.output, examined{decide.Worst(results), results, &facts})
 	}
-	_, err := fmt.Fprint(streams.Out, decide.Text(facts, results, decide.Style{Colour: command.IsTerminal(streams.Out), Wide: f.output == "wide"}))
+	_, err := fmt.Fprint(streams.Out, decide.Text(facts, results, page.Style{Colour: command.IsTerminal(streams.Out), Wide: f.output == "wide"}))
 	return err
 }
 
@@ -200,7 +201,7 @@ func (f *doctorFlags) printExplanation(streams Streams) error {
 	if f.output == "json" || f.output == "yaml" {
 		return printData(streams.Out, f.output, listedOf(c))
 	}
-	_, err := fmt.Fprint(streams.Out, c.Explanation(decide.Style{Wide: f.output == "wide"}))
+	_, err := fmt.Fprint(streams.Out, c.Explanation(page.Style{Wide: f.output == "wide"}))
 	return err
 }
 

@@ -135,7 +135,7 @@ func (f *doctorFlags) askHosts(ctx context.Context, asks []askable) []decide.Hos
 	h := doctor.This(site, f.disk).Host(ctx)
 	h.Source, h.Offset = decide.Here, state.Known(decide.Offset{})
 	if os.Geteuid() != 0 {
-		h.Trouble = append(h.Trouble, "this is not root, who alone can read much of it: run it with sudo")
+		h.Trouble = append(h.Trouble, "doctor does not run as root and cannot read much of this: run it with sudo")
 	}
 	if err != nil {
 		h.Trouble = append(h.Trouble, err.Error())

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/records"
 )
@@ -33,7 +34,7 @@ func newExplain(streams Streams) *cobra.Command {
 	f := explainFlags{host: explain.This()}
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Say what this host does, why, and what may be typed",
+		Short: "Explain what this host does, why, and which commands are safe now",
 		Long: `Says what this host of a two-node control plane is doing, since when, why it is
 read-only or waiting, on what evidence, and what exactly a person may type. It
 runs on a host as root and needs no API: it asks the agent of etcd there, and
@@ -56,10 +57,10 @@ func newExplainEtcd(streams Streams) *cobra.Command {
 	f := explainFlags{host: explain.This()}
 	cmd := &cobra.Command{
 		Use:   "etcd",
-		Short: "Say what etcd on this host does, why, and what may be typed",
+		Short: "Explain what etcd on this host does, why, and which commands are safe now",
 		Long: `Says what etcd on this host does and why: the rule of the two-node protocol that
 decides now, how long it has been so, whose data are newer, the evidence, and
-what may be typed next. It runs on a host as root and needs no API.
+which commands are safe now. It runs on a host as root and needs no API.
 
 --rules prints the whole protocol as a table. --snapshot decides on a recorded
 snapshot, anywhere: a file of test/corpus/etcd, or what -o json printed.
@@ -181,7 +182,7 @@ func printExplained(out io.Writer, format string, in words.Input, e words.Explan
 	case "json", "yaml":
 		return printData(out, format, withSnapshot(in, e))
 	}
-	_, err := io.WriteString(out, words.Text(e, words.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
+	_, err := io.WriteString(out, words.Text(e, page.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
 	return err
 }
 

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/pacemaker"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
@@ -97,7 +97,7 @@ func (h history) print(out io.Writer) error {
 		if f.Off {
 			result = "off"
 		}
-		_, _ = fmt.Fprintf(w, "  %s\t%s %s\t%s after %s\t%s\n", day(f.Time), f.Action, f.Target, result, words.Ago(f.Phases.Total), firstLine(f.Detail))
+		_, _ = fmt.Fprintf(w, "  %s\t%s %s\t%s after %s\t%s\n", day(f.Time), f.Action, f.Target, result, page.Duration(f.Phases.Total), firstLine(f.Detail))
 	}
 	if len(h.Confirmations) > 0 {
 		_, _ = fmt.Fprintln(w, "\nLast confirmations on this host")

@@ -15,7 +15,7 @@ import (
 func newQuorum(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quorum",
-		Short: "Let one host of two go on by a person's word",
+		Short: "Confirm that the peer is off, so that this host may continue alone",
 		Long: `On two hosts nothing but proof lets one go on without the other. Where no proof
 can be had, a person's word stands in for it.`,
 	}

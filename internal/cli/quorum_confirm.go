@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/command"
 	"github.com/holdfast/holdfast/internal/decide/confirm"
-	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/redfish"
 	"github.com/holdfast/holdfast/internal/state"
@@ -287,5 +287,5 @@ func (c *confirmation) finish(out *outcome, err error) error {
 
 // say tells a person how it goes, beside the output.
 func (c *confirmation) say(format string, args ...any) {
-	_, _ = io.WriteString(c.streams.Err, words.Wrap("", fmt.Sprintf(format, args...), false))
+	_, _ = io.WriteString(c.streams.Err, page.Wrap("", fmt.Sprintf(format, args...), page.Narrow))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -30,7 +31,7 @@ func confirmText(s confirm.Situation, d confirm.Decision, f confirmFlags) string
 		}
 		out.WriteString(title + "\n")
 		for _, line := range lines {
-			out.WriteString(words.Wrap("  ", line, false))
+			out.WriteString(page.Wrap("  ", line, page.Narrow))
 		}
 	}
 	snap := s.Report.Snapshot
@@ -56,14 +57,14 @@ func peerFacts(s confirm.Situation) []string {
 	}
 	out := []string{words.LastContact(snap), power}
 	if f := snap.Proofs.Fenced; f.Known && f.Value.Boot == snap.Boot {
-		out = append(out, "it was fenced and read back as "+f.Value.State+" "+words.Ago(snap.Uptime-f.Value.At)+" ago")
+		out = append(out, "it was fenced and read back as "+f.Value.State+" "+page.Duration(snap.Uptime-f.Value.At)+" ago")
 	}
 	return out
 }
 
 func ownFacts(s confirm.Situation) []string {
 	r := s.Report
-	out := []string{r.Verdict.Reason + " (rule " + r.Verdict.Rule + ", for " + words.Ago(r.Since) + ")"}
+	out := []string{r.Verdict.Reason + " (rule " + r.Verdict.Rule + ", for " + page.Duration(r.Since) + ")"}
 	if r.Problem != "" {
 		out = append(out, "the last step ran into: "+r.Problem)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	gathering "github.com/holdfast/holdfast/internal/status"
 )
@@ -28,7 +29,7 @@ func newStatus(streams Streams) *cobra.Command {
 		Long: `Says on one screen where the cluster stands: whether it would survive the loss of
 a host and why not, what is wrong, what that means and what to type; each host with
 its power, role, record, kubelet and member of etcd; how far it is proven that each
-can be switched off; who holds the virtual IPs; the last incidents.
+can be fenced; who holds the virtual IPs; the last incidents.
 
 It asks the API by a kubeconfig. On a control plane it asks the daemons there too
 (as root), which need no API, and says which of them told what. It answers within
@@ -92,6 +93,6 @@ func printView(out io.Writer, format string, v standing.View) error {
 	case "json", "yaml":
 		return printData(out, format, v)
 	}
-	_, err := io.WriteString(out, standing.Text(v, standing.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
+	_, err := io.WriteString(out, standing.Text(v, page.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/host"
 )
@@ -118,7 +119,7 @@ func (w *watching) whole(v standing.View) error {
 // redraw writes over what is there. What does not fit on the terminal is left
 // out and said.
 func (w *watching) redraw(v standing.View) error {
-	lines := strings.Split(strings.TrimRight(standing.Text(v, standing.Style{Colour: true, Wide: w.format == "wide"}), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(standing.Text(v, page.Style{Colour: true, Wide: w.format == "wide"}), "\n"), "\n")
 	if _, height, err := w.size(); err == nil && height > 1 && len(lines) >= height {
 		more := len(lines) - height + 2
 		lines = append(lines[:height-2], fmt.Sprintf("(%d more lines: holdfast status)", more))

@@ -115,7 +115,7 @@ func hosts(list []standing.HostLine) part {
 func fencing(f standing.FencingLine) part {
 	return all(
 		el("h3", text(f.Host)),
-		el("dl", cell("can be fenced", f.Able), cell("verified", f.Verified), cell("last fence", f.Last)),
+		el("dl", cell("fencing", f.Able), cell("verified", f.Verified), cell("last fence", f.Last)),
 	)
 }
 

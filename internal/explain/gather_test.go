@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -105,10 +106,10 @@ func TestWithoutTheAgentTheFilesSpeak(t *testing.T) {
 		t.Errorf("what only the agent knows was guessed: %+v", s)
 	}
 	e := explain.Etcd(in)
-	if e.Status != explain.Unknown || !strings.Contains(e.Summary, "nobody starts it") || !strings.Contains(explain.Text(e, explain.Style{}), "systemctl start podman-etcd") {
-		t.Errorf("%s", explain.Text(e, explain.Style{}))
+	if e.Status != explain.Unknown || !strings.Contains(e.Summary, "nobody starts it") || !strings.Contains(explain.Text(e, page.Style{}), "systemctl start podman-etcd") {
+		t.Errorf("%s", explain.Text(e, page.Style{}))
 	}
-	for _, style := range []explain.Style{{}, {Wide: true}} {
+	for _, style := range []page.Style{{}, {Wide: true}} {
 		if strings.Contains(explain.Text(e, style), "hunter2") {
 			t.Error("the password of a BMC was printed")
 		}

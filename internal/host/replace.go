@@ -11,7 +11,7 @@ import (
 // called is the name that the program sees itself called by. Replace returns
 // only where it fails.
 func Replace(path, called string, args []string) error {
-	if err := syscall.Exec(path, append([]string{called}, args...), os.Environ()); err != nil { //nolint:gosec // the caller names its program
+	if err := syscall.Exec(path, append([]string{called}, args...), os.Environ()); err != nil {
 		return fmt.Errorf("run %s: %w", path, err)
 	}
 	return nil

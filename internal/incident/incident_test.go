@@ -27,7 +27,7 @@ func noted(n int) []decide.Record {
 		rec(1, decide.Record{Kind: decide.Recorded, State: state.EtcdPair, Seq: 1}),
 	}
 	for i := range n {
-		d, ring, seq := time.Duration(i+1)*time.Hour, uint64(2*i+2), uint64(2*i+2) //nolint:gosec // small
+		d, ring, seq := time.Duration(i+1)*time.Hour, uint64(2*i+2), uint64(2*i+2)
 		out = append(out,
 			rec(d, decide.Record{Kind: decide.Members, Members: []string{"cp-1"}, Ring: ring, Quorate: true}),
 			rec(d+time.Second, decide.Record{Kind: decide.Recorded, State: state.EtcdSole, Seq: seq}),

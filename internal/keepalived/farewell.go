@@ -60,6 +60,6 @@ func farReaching(conn net.PacketConn, v4 bool) error {
 		level, option = unix.IPPROTO_IP, unix.IP_TTL
 	}
 	var failed error
-	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), level, option, 255) }) //nolint:gosec // a descriptor is small
+	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), level, option, 255) })
 	return errors.Join(err, failed)
 }

@@ -223,7 +223,7 @@ func TestAProcessIsKnownByItsNameAndSleeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "keepalived"), shell, 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(dir, "keepalived"), shell, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(filepath.Join(dir, "keepalived"), "60")

@@ -180,7 +180,7 @@ func solicitation(own net.HardwareAddr, a netip.Addr) []byte {
 	message := append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, target[:]...)
 	binary.BigEndian.PutUint16(message[2:], checksum6(make([]byte, 16), group[:], message))
 	b := append([]byte{0x33, 0x33, group[12], group[13], group[14], group[15]}, own...)
-	b = append(b, 0x86, 0xdd, 0x60, 0, 0, 0, 0, byte(len(message)), 58, 255)
+	b = append(b, 0x86, 0xdd, 0x60, 0, 0, 0, 0, byte(len(message)), 58, 255) //nolint:gosec // 32 octets
 	b = append(b, make([]byte, 16)...)
 	b = append(b, group[:]...)
 	return append(b, message...)
@@ -189,7 +189,7 @@ func solicitation(own net.HardwareAddr, a netip.Addr) []byte {
 // checksum6 is the checksum of an ICMPv6 message: RFC 8200, section 8.1.
 func checksum6(from, to, message []byte) uint16 {
 	pseudo := append(append([]byte{}, from...), to...)
-	pseudo = append(pseudo, 0, 0, 0, byte(len(message)), 0, 0, 0, 58)
+	pseudo = append(pseudo, 0, 0, 0, byte(len(message)), 0, 0, 0, 58) //nolint:gosec // 32 octets
 	var sum uint32
 	for _, part := range [][]byte{pseudo, message} {
 		for i := 0; i+1 < len(part); i += 2 {
@@ -199,5 +199,5 @@ func checksum6(from, to, message []byte) uint16 {
 	for sum > 0xffff {
 		sum = sum>>16 + sum&0xffff
 	}
-	return ^uint16(sum) //nolint:gosec // folded to 16 bits
+	return ^uint16(sum)
 }

@@ -41,7 +41,7 @@ func (b *Lab) mountEtcdDisk(ctx context.Context, h Host) error {
 	}
 	// etcd refuses to start in a directory that others may read, and is
 	// irritated by lost+found.
-	return errors.Join(os.Chmod(dir, 0o700), os.RemoveAll(filepath.Join(dir, "lost+found"))) //nolint:gosec // a directory needs x
+	return errors.Join(os.Chmod(dir, 0o700), os.RemoveAll(filepath.Join(dir, "lost+found")))
 }
 
 // makeFileSystem makes an image file, under another name until it is whole.

@@ -59,7 +59,7 @@ func freeze(root, id, own string, pid int) error {
 		return os.WriteFile(filepath.Join(root, group, freezeFile), []byte("1"), 0)
 	}
 	dir := filepath.Join(root, own)
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as the kernel's own
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, procsFile), []byte(strconv.Itoa(pid)), 0); err != nil {

@@ -28,7 +28,7 @@ func (u *Builder) writeSite(ctx context.Context, b *Lab) error {
 			return err
 		}
 	}
-	if err := os.Chmod(b.SiteDir(), 0o700); err != nil { //nolint:gosec // a directory needs x
+	if err := os.Chmod(b.SiteDir(), 0o700); err != nil {
 		return err
 	}
 	if err := u.Installer.IgnitionConfigs(ctx, b.SiteDir(), text); err != nil {

@@ -15,7 +15,7 @@ func event(t *testing.T, subsystem, kind int, table string) netlink.Message {
 		t.Fatal(err)
 	}
 	return netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(subsystem<<8 | kind)}, //nolint:gosec // small numbers
+		Header: netlink.Header{Type: netlink.HeaderType(subsystem<<8 | kind)},
 		Data:   append(make([]byte, headerSize), name...),
 	}
 }

@@ -1,5 +1,5 @@
-// Package pace is how loops that nothing may end wait for what comes, and tell of
-// what they run into. It is the one throttle of what is told of trouble that lasts.
+// Package pace provides waiting with debounce, and throttled error messages, for
+// loops that must never exit.
 package pace
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Wait waits for an event or for a time, and reports whether the context goes
-// on. What follows an event within the calm is one with it.
+// Wait waits for an event, or for d, and reports whether the context goes on.
+// Events that follow within calm count as one.
 func Wait(ctx context.Context, wake <-chan struct{}, d, calm time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -207,9 +207,9 @@ func modeOf(mode *int) *fs.FileMode {
 	if mode == nil {
 		return nil
 	}
-	m := fs.FileMode(*mode) & fs.ModePerm
+	m := fs.FileMode(*mode) & fs.ModePerm //nolint:gosec // a mode has twelve bits
 	for bit, flag := range specialBits {
-		if uint32(*mode)&bit != 0 {
+		if uint32(*mode)&bit != 0 { //nolint:gosec // a mode has twelve bits
 			m |= flag
 		}
 	}

@@ -43,7 +43,7 @@ func Take() (uint16, error) {
 			continue
 		}
 		held <- lock
-		return uint16(port), nil //nolint:gosec // below 29000
+		return uint16(port), nil
 	}
 	return 0, errors.New("no port is free for a test: all are taken")
 }
@@ -51,7 +51,7 @@ func Take() (uint16, error) {
 // unused tells whether nobody has the port, neither for TCP nor for UDP.
 func unused(port int) bool {
 	address := ":" + strconv.Itoa(port)
-	stream, err := net.Listen("tcp", address) //nolint:gosec,noctx // closed at once
+	stream, err := net.Listen("tcp", address) //nolint:noctx // closed at once
 	if err != nil {
 		return false
 	}

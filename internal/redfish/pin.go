@@ -32,7 +32,7 @@ func (e Endpoint) tlsConfig() *tls.Config {
 	c.ServerName = e.Address.Host
 	c.RootCAs = e.RootCAs
 	if e.Fingerprint != "" {
-		c.InsecureSkipVerify = true //nolint:gosec // the pin verifies
+		c.InsecureSkipVerify = true // the pin verifies
 		c.VerifyConnection = func(s tls.ConnectionState) error { return pinned(s, e.Fingerprint) }
 	}
 	return c
@@ -43,7 +43,7 @@ func (e Endpoint) tlsConfig() *tls.Config {
 func (e Endpoint) anybody() *tls.Config {
 	e.LegacyTLS = true
 	c := e.speaks()
-	c.InsecureSkipVerify = true //nolint:gosec // what it shows is what is asked for
+	c.InsecureSkipVerify = true // what it shows is what is asked for
 	return c
 }
 
@@ -55,8 +55,8 @@ func (e Endpoint) speaks() *tls.Config {
 	if !e.LegacyTLS {
 		return &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	return &tls.Config{
-		MinVersion:   tls.VersionTLS10, //nolint:gosec // the site's choice: tls Legacy
+	return &tls.Config{ //nolint:gosec // the site's choice: tls Legacy
+		MinVersion:   tls.VersionTLS10,
 		CipherSuites: legacySuites(),
 		// A greeting with a key of the new kinds does not fit into one packet, and
 		// old stacks wait for one.

@@ -78,7 +78,7 @@ func (t *tree) add(pkg string, content io.Reader) error {
 		if slices.ContainsFunc(skipped, func(s string) bool { return strings.HasPrefix(name, s) }) {
 			continue
 		}
-		f := treeFile{pkg: pkg, mode: fs.FileMode(h.Mode).Perm()}
+		f := treeFile{pkg: pkg, mode: fs.FileMode(h.Mode).Perm()} //nolint:gosec // Perm keeps nine bits
 		switch h.Typeflag {
 		case tar.TypeReg:
 			if f.data, err = io.ReadAll(io.LimitReader(tr, maxPackageFile+1)); err != nil {

@@ -411,7 +411,7 @@ func (w *world) fault() {
 		w.filtered[i][1-i], w.filtered[1-i][i] = true, w.rng.IntN(2) == 0
 		w.trace(i, "FAULT nothing of etcd's own gets from here to the peer (or back: %t)", w.filtered[1-i][i])
 	case 17:
-		h.lies = lie(1 + w.rng.IntN(2)) //nolint:gosec // one or two
+		h.lies = lie(1 + w.rng.IntN(2))
 		w.trace(i, "FAULT its own tests lie (%d)", h.lies)
 	}
 }

@@ -8,7 +8,7 @@ type FencingDevice struct {
 	Target   string `json:"target"`  // the node that it switches
 	Address  string `json:"address"` // as in the install configuration
 	Username string `json:"username"`
-	Password string `json:"password"` //nolint:gosec // the file's purpose; never logged
+	Password string `json:"password"` // the purpose of the file; never logged
 	// Insecure is true where no authority vouches for the BMC's certificate: it is
 	// pinned at first sight, and nothing is said to it before.
 	Insecure bool `json:"insecure,omitempty"`

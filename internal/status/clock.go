@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
 // clock knows how far the cluster's clock is from this machine's, from the date
@@ -75,9 +75,9 @@ func (c *clock) words() string {
 	defer c.mu.Unlock()
 	switch {
 	case c.ahead > 0:
-		return fmt.Sprintf("this machine's clock is %s behind the cluster's, by which all ages here are told", explain.Ago(c.ahead))
+		return fmt.Sprintf("this machine's clock is %s behind the cluster's, by which all ages here are told", page.Duration(c.ahead))
 	case c.ahead < 0:
-		return fmt.Sprintf("this machine's clock is %s ahead of the cluster's, by which all ages here are told", explain.Ago(-c.ahead))
+		return fmt.Sprintf("this machine's clock is %s ahead of the cluster's, by which all ages here are told", page.Duration(-c.ahead))
 	}
 	return ""
 }

@@ -1,6 +1,6 @@
 // Package status gathers what is known of a cluster: from its API, and from
 // hosts that need none. It asks all at once, waits no longer than its limit for
-// any of them, and changes nothing. What is made of it decides decide/standing.
+// any of them, and changes nothing. Package decide/standing turns it into a view.
 package status
 
 import (

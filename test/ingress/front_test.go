@@ -53,7 +53,7 @@ func startFront(t *testing.T, s *labsite.Site, hosts []string, web, check int32)
 	var servers strings.Builder
 	for _, h := range hosts {
 		a := s.Address(h, familyOf(f.at.Addr()))
-		fmt.Fprintf(&servers, "  server %s %s check port %d\n", h, netip.AddrPortFrom(a, uint16(web)), check) //nolint:gosec // a port
+		fmt.Fprintf(&servers, "  server %s %s check port %d\n", h, netip.AddrPortFrom(a, uint16(web)), check)
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "haproxy.cfg")

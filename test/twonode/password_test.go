@@ -56,7 +56,7 @@ func TestBMCPasswordChanged(t *testing.T) {
 			return tr.inAPI(target, "False", etcdv1.NodeFencingAvailableConditionType)
 		})
 		tr.measured("the alert is raised", checkTakes, func() error { return tr.alerted(target, true) })
-		tr.statusSays(target, "cannot be switched off", "API at ")
+		tr.statusSays(target, "cannot be fenced", "API at ")
 		if got := tr.rotates(target, setAtTheBMC); got != "written" {
 			tr.Errorf("the Secret is %s", got)
 		}
@@ -75,7 +75,7 @@ func TestBMCPasswordChanged(t *testing.T) {
 			return tr.onHost(target, "False", etcdv1.NodeFencingAvailableConditionType)
 		})
 		tr.measured("the alert is raised", checkTakes, func() error { return tr.alerted(target, true) })
-		tr.statusSays(target, "cannot be switched off", "told nothing")
+		tr.statusSays(target, "cannot be fenced", "no data")
 		if got := tr.rotates(target, setWithoutAPI); !strings.HasPrefix(got, "to follow: ") {
 			tr.Errorf("without an API the Secret is %s", got)
 		}

@@ -29,7 +29,7 @@ func TestBMCCertificateRenewed(t *testing.T) {
 			return tr.inAPI(target, "False", etcdv1.NodeFencingAvailableConditionType)
 		})
 		tr.measured("the alert is raised", checkTakes, func() error { return tr.alerted(target, true) })
-		tr.statusSays(target, "cannot be switched off", "holdfast fencing pin "+target, before)
+		tr.statusSays(target, "cannot be fenced", "holdfast fencing pin "+target, before)
 		shown := tr.shownBy(target)
 		tr.on(tr.other(target), "holdfast fencing pin "+target+" --fingerprint "+shown)
 		if got := tr.pinned(target); got != shown || got == before {

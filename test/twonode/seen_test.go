@@ -245,7 +245,7 @@ func (tr *trial) compare(r witness.Recording) {
 	}
 	got := approved.With(r.Rows(tr.names()))
 	if *update {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil { //nolint:gosec // for everybody to read
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
 			tr.Error(err)
 		}
 		return

@@ -260,7 +260,7 @@ func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
 		return k.repeats(ctx)
 	}
 	k.serial++
-	statement.Serial = uint64(s.Uptime) + k.serial // grows over a restart of the daemon too
+	statement.Serial = uint64(s.Uptime) + k.serial //nolint:gosec // an uptime is positive; the sum grows over a restart of the daemon too
 	numbered, err := json.Marshal(statement)
 	if err != nil {
 		return err

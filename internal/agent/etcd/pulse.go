@@ -223,7 +223,7 @@ func writeCanary() error {
 	}
 	_, err = f.WriteAt(make([]byte, 4096), 0)
 	if err == nil {
-		err = syscall.Fdatasync(int(f.Fd())) //nolint:gosec // a file descriptor
+		err = syscall.Fdatasync(int(f.Fd()))
 	}
 	return errors.Join(err, f.Close())
 }

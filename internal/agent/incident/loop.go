@@ -114,7 +114,7 @@ func (l *Loop) start() error {
 		return fmt.Errorf("name of this host: %w", err)
 	}
 	l.self = name
-	if err := os.MkdirAll(l.dir, 0o755); err != nil { //nolint:gosec // reports hold no secret
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return fmt.Errorf("reports of incidents: %w", err)
 	}
 	memory, err := readMemory(l.dir)

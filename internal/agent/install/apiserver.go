@@ -29,7 +29,7 @@ func writeAPIServerFiles(root string, o Options) error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder
+		if err := os.Chmod(dir, 0o700); err != nil {
 			return err
 		}
 	}

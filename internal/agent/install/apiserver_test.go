@@ -51,7 +51,7 @@ func TestWhatKubeadmWroteForEverybodyIsForRootAlone(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at, nil, 0o644); err != nil { //nolint:gosec // as kubeadm does
+		if err := os.WriteFile(at, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

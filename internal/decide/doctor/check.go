@@ -40,6 +40,8 @@ type Check struct {
 	// Why is why it matters, Type what a person types.
 	Why  string
 	Type []string
+	// Alerts are the alerts (render/alerts) that fire for the same.
+	Alerts []string
 }
 
 // Scope says in words which clusters a check is for.

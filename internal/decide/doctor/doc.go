@@ -4,7 +4,7 @@
 // on one, whether a drain would ever end, and whether clocks, disks,
 // certificates and versions are fit for it.
 //
-// Facts go in, a result for each check comes out. What could not be seen is
-// unknown, and no check takes that for well. The table of checks is also the
-// text of docs/runbook/doctor.md.
+// It takes facts and returns a result for each check. A fact that could not be
+// observed is unknown, and no check treats unknown as a pass. The table of
+// checks is also the text of docs/runbook/doctor.md.
 package doctor

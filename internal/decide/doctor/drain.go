@@ -26,8 +26,9 @@ var drainChecks = []Check{
 	},
 	{
 		ID: "failover-capacity", Title: "the others could carry the workload of any host", For: Several, judge: judgeCapacity,
-		Why:  "When a host is lost its pods are to run on the others. What was asked for beyond what those have stays pending, and which pods that are is decided by priority or by chance.",
-		Type: []string{"kubectl describe node | grep -A8 'Allocated resources'", "kubectl get pods -A --sort-by=.spec.priority     # who has to have a PriorityClass"},
+		Alerts: []string{"HoldfastFailoverCapacity"},
+		Why:    "When a host is lost its pods are to run on the others. What was asked for beyond what those have stays pending, and which pods that are is decided by priority or by chance.",
+		Type:   []string{"kubectl describe node | grep -A8 'Allocated resources'", "kubectl get pods -A --sort-by=.spec.priority     # who has to have a PriorityClass"},
 	},
 }
 

@@ -13,7 +13,8 @@ import (
 var fencingChecks = []Check{
 	{
 		ID: "fence-delay", Title: "of two hosts that fence each other one waits", For: TwoFencing, judge: judgeDelay,
-		Why: "When both hosts live and lose sight of each other, each has the other fenced. The one that waits must wait longer than the other's BMC takes to cut power, else both go off.",
+		Alerts: []string{"HoldfastFenceDelayTooShort"},
+		Why:    "When both hosts live and lose sight of each other, each has the other fenced. The one that waits must wait longer than the other's BMC takes to cut power, else both go off.",
 		Type: []string{
 			"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate     # measures, and sets it",
 			"sudo holdfast fencing delay cp-1 20s                                   # on cp-2, by hand",
@@ -29,8 +30,9 @@ var fencingChecks = []Check{
 	},
 	{
 		ID: "fence-proven", Title: "each BMC has been seen to cut power", For: TwoFencing, judge: judgeProven,
-		Why:  "A BMC that answers is not yet one that switches off. What was never tried fails at night. Firmware and accounts change too: once in half a year is not too often.",
-		Type: []string{"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate"},
+		Alerts: []string{"HoldfastFencingNotVerified"},
+		Why:    "A BMC that answers is not yet one that switches off. What was never tried fails at night. Firmware and accounts change too: once in half a year is not too often.",
+		Type:   []string{"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate"},
 	},
 	{
 		ID: "fence-certificate", Title: "the certificates of the BMCs are checked or pinned, and not about to change", For: TwoFencing, judge: judgeBMCCertificate,

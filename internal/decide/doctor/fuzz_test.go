@@ -3,6 +3,8 @@ package doctor
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
 // FuzzWhatAHostSaysOfItself has a host publish anything: all checks judge it, and
@@ -30,7 +32,7 @@ func FuzzWhatAHostSaysOfItself(f *testing.F) {
 			}
 			facts.Hosts[0] = h
 			results := Examine(facts)
-			if Text(facts, results, Style{}) == "" || Worst(results) == "" {
+			if Text(facts, results, page.Style{}) == "" || Worst(results) == "" {
 				t.Errorf("%q: nothing is said of it", data)
 			}
 		}

@@ -22,7 +22,8 @@ var hostChecks = []Check{
 	},
 	{
 		ID: "certificates", Title: "no certificate ends soon", For: Everywhere, judge: judgeCertificates,
-		Why: "A certificate that ends while a host is off keeps it from coming back: kubelet cannot talk to the API that would give it a new one. kubeadm's end after a year unless they are renewed; kubelet renews its own while it runs.",
+		Alerts: []string{"HoldfastCertificateEnds", "HoldfastCertificateEndsWhileAHostIsOff"},
+		Why:    "A certificate that ends while a host is off keeps it from coming back: kubelet cannot talk to the API that would give it a new one. kubeadm's end after a year unless they are renewed; kubelet renews its own while it runs.",
 		Type: []string{
 			"kubeadm certs check-expiration",
 			"kubeadm certs renew all     # then restart the static pods; on two hosts one after the other: docs/runbook/twonode-certificates.md",

@@ -6,34 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-// Style is how a text looks. Its zero value is plain.
-type Style struct {
-	// Colour marks levels with the escapes of terminals.
-	Colour bool
-	// Wide adds what is well, and why each check matters.
-	Wide bool
-}
-
-var colours = map[Level]string{
-	OK: "\x1b[32m", Advice: "\x1b[36m", Unknown: "\x1b[33m", Warning: "\x1b[33m", Critical: "\x1b[31m",
-}
-
-func (s Style) paint(level Level, text string) string {
-	if !s.Colour {
-		return text
-	}
-	return colours[level] + text + "\x1b[0m"
+var colours = map[Level]page.Colour{
+	OK: page.Green, Advice: page.Cyan, Unknown: page.Yellow, Warning: page.Yellow, Critical: page.Red,
 }
 
 // Text writes results for a person: the worst first, what is well in one line.
-func Text(f Facts, results []Result, style Style) string {
+func Text(f Facts, results []Result, style page.Style) string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "%s\n%s\n", f.Topology.words(), counts(results))
 	if who := f.whence(); who != "" {
-		b.WriteString(explain.Wrap("", who, false))
+		b.WriteString(page.Wrap("", who, page.Narrow))
 	}
 	var well, blind []string
 	for _, level := range []Level{Critical, Warning, Advice, Unknown, OK} {
@@ -50,14 +35,14 @@ func Text(f Facts, results []Result, style Style) string {
 		}
 	}
 	if len(blind) > 0 {
-		_, _ = fmt.Fprintf(&b, "\n%s\n", style.paint(Unknown, "UNKNOWN, for it was not seen"))
+		_, _ = fmt.Fprintf(&b, "\n%s\n", style.Paint(colours[Unknown], "UNKNOWN: it could not be checked"))
 	}
 	for _, line := range blind {
-		b.WriteString(explain.Wrap("  ", "- "+line, false))
+		b.WriteString(page.Wrap("  ", "- "+line, page.Narrow))
 	}
 	f.why(&b, results)
 	if len(well) > 0 {
-		b.WriteString("\n" + explain.Wrap("", style.paint(OK, "ok")+": "+strings.Join(well, ", "), false))
+		b.WriteString("\n" + page.Wrap("", style.Paint(colours[OK], "ok")+": "+strings.Join(well, ", "), page.Narrow))
 	}
 	return b.String()
 }
@@ -78,7 +63,7 @@ func (f Facts) why(b *strings.Builder, results []Result) {
 	}
 	b.WriteString("\nnot everything could be seen:\n")
 	for _, line := range lines {
-		b.WriteString(explain.Wrap("  ", "- "+line, false))
+		b.WriteString(page.Wrap("  ", "- "+line, page.Narrow))
 	}
 }
 
@@ -87,9 +72,9 @@ func (r Result) found() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level != OK })
 }
 
-func (r Result) write(b *strings.Builder, style Style) {
-	_, _ = fmt.Fprintf(b, "\n%s %s\n", style.paint(r.Level, strings.ToUpper(string(r.Level))), r.ID)
-	b.WriteString(explain.Wrap("  ", r.should()+r.Title, false))
+func (r Result) write(b *strings.Builder, style page.Style) {
+	_, _ = fmt.Fprintf(b, "\n%s %s\n", style.Paint(colours[r.Level], strings.ToUpper(string(r.Level))), r.ID)
+	b.WriteString(page.Wrap("  ", r.should()+r.Title, page.Narrow))
 	for _, f := range r.Findings {
 		if f.Level == OK && !style.Wide {
 			continue
@@ -101,13 +86,13 @@ func (r Result) write(b *strings.Builder, style Style) {
 		if f.About != "" {
 			line += f.About + ": "
 		}
-		b.WriteString(explain.Wrap("  ", "- "+line+f.Says, false))
+		b.WriteString(page.Wrap("  ", "- "+line+f.Says, page.Narrow))
 	}
 	if len(r.Unseen) > 0 {
-		b.WriteString(explain.Wrap("  ", "- not seen: "+strings.Join(r.Unseen, "; "), false))
+		b.WriteString(page.Wrap("  ", "- not seen: "+strings.Join(r.Unseen, "; "), page.Narrow))
 	}
 	if style.Wide {
-		b.WriteString(explain.Wrap("  ", "why: "+r.Why, false))
+		b.WriteString(page.Wrap("  ", "why: "+r.Why, page.Narrow))
 	}
 	if r.Level == OK || r.Level == Unknown {
 		return
@@ -181,10 +166,14 @@ func (f Facts) whence() string {
 }
 
 // Explanation says everything that the table has on a check.
-func (c Check) Explanation(style Style) string {
+func (c Check) Explanation(style page.Style) string {
 	b := &strings.Builder{}
 	_, _ = fmt.Fprintf(b, "%s: %s\nfor %s\n\n", c.ID, c.Title, c.For)
-	b.WriteString(explain.Wrap("  ", c.Why, style.Wide))
+	columns := page.Narrow
+	if style.Wide {
+		columns = 0
+	}
+	b.WriteString(page.Wrap("  ", c.Why, columns))
 	if len(c.Type) > 0 {
 		b.WriteString("\n")
 	}
@@ -198,12 +187,10 @@ func (c Check) Explanation(style Style) string {
 func Table() string {
 	var b strings.Builder
 	for _, c := range Checks() {
-		_, _ = fmt.Fprintf(&b, "\n### %s\n\n%s. *For %s.*\n\n%s\n", c.ID, capital(c.Title), c.For, c.Why)
+		_, _ = fmt.Fprintf(&b, "\n### %s\n\n%s. *For %s.*\n\n%s\n", c.ID, page.Capital(c.Title), c.For, c.Why)
 		if len(c.Type) > 0 {
 			b.WriteString("\n```\n" + strings.Join(c.Type, "\n") + "\n```\n")
 		}
 	}
 	return b.String()
 }
-
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

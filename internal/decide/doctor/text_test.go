@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -57,16 +58,16 @@ func situations() []struct {
 func TestTheTextOfEachSituationIsTheApprovedOne(t *testing.T) {
 	var b strings.Builder
 	for _, s := range situations() {
-		_, _ = fmt.Fprintf(&b, "=== %s\n\n%s\n", s.name, Text(s.facts, Examine(s.facts), Style{}))
+		_, _ = fmt.Fprintf(&b, "=== %s\n\n%s\n", s.name, Text(s.facts, Examine(s.facts), page.Style{}))
 	}
 	s := situations()[2]
-	_, _ = fmt.Fprintf(&b, "=== %s, wide\n\n%s\n", s.name, Text(s.facts, Examine(s.facts), Style{Wide: true}))
+	_, _ = fmt.Fprintf(&b, "=== %s, wide\n\n%s\n", s.name, Text(s.facts, Examine(s.facts), page.Style{Wide: true}))
 	golden.Check(t, "situations.txt", []byte(b.String()))
 }
 
 func TestATextFitsATerminalAndHasNoColourUnlessAsked(t *testing.T) {
 	for _, s := range situations() {
-		text := Text(s.facts, Examine(s.facts), Style{})
+		text := Text(s.facts, Examine(s.facts), page.Style{})
 		for line := range strings.Lines(text) {
 			if len([]rune(line)) > 100 && !strings.HasPrefix(line, "  $ ") {
 				t.Errorf("%s: %d columns: %s", s.name, len(line), line)
@@ -75,16 +76,16 @@ func TestATextFitsATerminalAndHasNoColourUnlessAsked(t *testing.T) {
 		if strings.Contains(text, "\x1b") {
 			t.Errorf("%s: colour without a terminal", s.name)
 		}
-		if coloured := Text(s.facts, Examine(s.facts), Style{Colour: true}); !strings.Contains(coloured, "\x1b[") {
+		if coloured := Text(s.facts, Examine(s.facts), page.Style{Colour: true}); !strings.Contains(coloured, "\x1b[") {
 			t.Errorf("%s: no colour", s.name)
 		}
 	}
 }
 
-const page = "../../../docs/runbook/doctor.md"
+const runbook = "../../../docs/runbook/doctor.md"
 
 func TestTheRunbookPageListsEveryCheckAsTheTableHasIt(t *testing.T) {
-	text, err := os.ReadFile(page)
+	text, err := os.ReadFile(runbook)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,15 +93,15 @@ func TestTheRunbookPageListsEveryCheckAsTheTableHasIt(t *testing.T) {
 	head, rest, ok := strings.Cut(string(text), begin)
 	got, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the checks: %q ... %q", page, begin, end)
+		t.Fatalf("%s has no place for the checks: %q ... %q", runbook, begin, end)
 	}
 	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" { // golden's
-		if err := os.WriteFile(page, []byte(head+begin+Table()+end+tail), 0o644); err != nil {
+		if err := os.WriteFile(runbook, []byte(head+begin+Table()+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if got != Table() {
-		t.Errorf("%s is not what the table says: run this test with -update, and read the page", page)
+		t.Errorf("%s is not what the table says: run this test with -update, and read the page", runbook)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -48,7 +49,7 @@ func recorded(c incident) Input {
 func TestTheExplanationOfEveryIncidentIsTheApprovedText(t *testing.T) {
 	var out strings.Builder
 	for _, c := range corpus(t) {
-		out.WriteString("== " + c.name + "\n" + Text(Etcd(recorded(c)), Style{}) + "\n")
+		out.WriteString("== " + c.name + "\n" + Text(Etcd(recorded(c)), page.Style{}) + "\n")
 	}
 	golden.Check(t, "incidents.txt", []byte(out.String()))
 }
@@ -78,7 +79,7 @@ func TestWhoeverWaitsForAPersonIsToldWhatToDo(t *testing.T) {
 func TestEveryAdviceOfTheProtocolIsRepeated(t *testing.T) {
 	for _, c := range corpus(t) {
 		e := Etcd(recorded(c))
-		if next := etcdmember.Decide(c.Snapshot).Next; next != "" && !strings.Contains(Text(e, Style{Wide: true}), strings.TrimSuffix(next, " --help")) {
+		if next := etcdmember.Decide(c.Snapshot).Next; next != "" && !strings.Contains(Text(e, page.Style{Wide: true}), strings.TrimSuffix(next, " --help")) {
 			// A learner, and a host beside another history, are told so: no word
 			// makes them lead.
 			if next == "holdfast quorum confirm" && len(e.Next) > 0 {
@@ -224,16 +225,16 @@ func TestEachStatusThatAsksForSomethingHasItsExitCode(t *testing.T) {
 
 func TestAPlainTextHasNoEscapesAndKeepsToThePage(t *testing.T) {
 	for _, c := range corpus(t) {
-		text := Text(Etcd(recorded(c)), Style{})
+		text := Text(Etcd(recorded(c)), page.Style{})
 		if strings.Contains(text, "\x1b") {
 			t.Errorf("%s: colour without a terminal", c.name)
 		}
 		for line := range strings.Lines(text) {
-			if len(line) > textWidth+1 && strings.Contains(strings.TrimSpace(line), "  ") {
+			if len(line) > page.Narrow+1 && strings.Contains(strings.TrimSpace(line), "  ") {
 				t.Errorf("%s: %q", c.name, line)
 			}
 		}
-		if !strings.Contains(Text(Etcd(recorded(c)), Style{Colour: true}), "\x1b[1m") {
+		if !strings.Contains(Text(Etcd(recorded(c)), page.Style{Colour: true}), "\x1b[1m") {
 			t.Errorf("%s: no colour on a terminal", c.name)
 		}
 	}
@@ -253,7 +254,7 @@ func TestDurationsAreSaidAsAPersonSaysThem(t *testing.T) {
 		{65 * time.Minute, "1h05m"},
 		{76 * time.Hour, "3d4h"},
 	} {
-		if got := Ago(c.d); got != c.want {
+		if got := page.Duration(c.d); got != c.want {
 			t.Errorf("%v: %s, want %s", c.d, got, c.want)
 		}
 	}

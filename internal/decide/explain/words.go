@@ -2,10 +2,9 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -92,7 +91,7 @@ func awaited(in Input, service Service) string {
 	}
 	when := ""
 	if said.Value.Age > 0 {
-		when = " " + Ago(said.Value.Age) + " ago"
+		when = " " + page.Duration(said.Value.Age) + " ago"
 	}
 	return "it waits for the vote of " + snap.Peer + ", whose etcd runs, as it said" + when +
 		", and does not reach this one: a disk that hangs, port 2380, or a certificate"
@@ -104,11 +103,11 @@ func serviceWords(service Service, s state.EtcdSnapshot) string {
 		return "takes writes"
 	case ReadsOnly:
 		if s.Local.Leader.Value != 0 {
-			return "read-only: etcd runs and has committed nothing for " + Ago(s.Local.Stalled)
+			return "read-only: etcd runs and has committed nothing for " + page.Duration(s.Local.Stalled)
 		}
 		lasted := ""
 		if s.Local.Leaderless > 0 {
-			lasted = ", for " + Ago(s.Local.Leaderless)
+			lasted = ", for " + page.Duration(s.Local.Leaderless)
 		}
 		return "read-only: etcd runs and has no leader" + lasted + ", so no write is accepted"
 	case None:
@@ -185,28 +184,11 @@ func proofWords(r state.EtcdRecord) string {
 func LastContact(s state.EtcdSnapshot) string {
 	switch {
 	case state.Is(s.Pacemaker.Contact, true):
-		return s.Peer + " is in contact, since " + Ago(s.Uptime-s.Pacemaker.Joined)
+		return s.Peer + " is in contact, since " + page.Duration(s.Uptime-s.Pacemaker.Joined)
 	case !s.Pacemaker.Contact.Known:
 		return "unknown whether " + s.Peer + " is in contact"
 	case s.Pacemaker.Joined == 0:
-		return s.Peer + " has not been in contact since this host booted " + Ago(s.Uptime) + " ago"
+		return s.Peer + " has not been in contact since this host booted " + page.Duration(s.Uptime) + " ago"
 	}
-	return s.Peer + " is out of contact; it last joined " + Ago(s.Uptime-s.Pacemaker.Joined) + " ago"
-}
-
-// Ago writes a duration as a person says it: two units at most.
-func Ago(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0s"
-	case d < 10*time.Second:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + "s"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	return s.Peer + " is out of contact; it last joined " + page.Duration(s.Uptime-s.Pacemaker.Joined) + " ago"
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -214,7 +215,7 @@ func TestATextKeepsToThePage(t *testing.T) {
 	for _, s := range scenarios {
 		for _, i := range Assemble(scenario(t, s.text)) {
 			for line := range strings.Lines(i.Words()) {
-				if len(line) > textWidth+1 || strings.Contains(line, "\x1b") {
+				if len(line) > page.Broad+1 || strings.Contains(line, "\x1b") {
 					t.Errorf("%s: %q", s.name, line)
 				}
 			}

@@ -6,12 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
-
-// textWidth is what a report keeps to.
-const textWidth = 100
 
 // maxTimeline bounds the story of one incident: a host that boots in a circle
 // has a long one.
@@ -21,7 +18,7 @@ func length(d time.Duration) string {
 	if d < 10*time.Second {
 		d = d.Round(100 * time.Millisecond)
 	}
-	return explain.Ago(d)
+	return page.Duration(d)
 }
 
 func list(names []string) string {
@@ -104,15 +101,15 @@ func (f Failure) Moment(p Phase) Moment {
 
 // Words is the report for a person.
 func (i Incident) Words() string {
-	p := &page{}
-	p.wrap("", i.Title)
-	p.line("%s   %s to %s", i.ID, day(i.Start), i.until())
-	p.line("")
-	p.wrap("", i.summary())
+	p := &report{page.Writer{Width: page.Broad}}
+	p.Beside("", i.Title)
+	p.Line("%s   %s to %s", i.ID, day(i.Start), i.until())
+	p.Line("")
+	p.Beside("", i.summary())
 	for n, f := range i.Failures {
-		p.line("")
+		p.Line("")
 		if len(i.Failures) > 1 {
-			p.line("%d. %s", n+1, f.began())
+			p.Line("%d. %s", n+1, f.began())
 		}
 		p.moments(f)
 	}
@@ -162,79 +159,39 @@ func or(a, b string) string {
 	return a
 }
 
-// page is a text that is being written.
-type page struct{ strings.Builder }
+// report is an incident that is being written.
+type report struct{ page.Writer }
 
-func (p *page) line(format string, args ...any) {
-	p.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
-}
-
-// wrap writes a paragraph whose lines after the first are indented.
-func (p *page) wrap(indent, text string) {
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) > textWidth:
-			p.line("%s", line)
-			line = indent + word
-		default:
-			line += " " + word
-		}
-	}
-	p.line("%s", line)
-}
-
-func (p *page) moments(f Failure) {
+func (p *report) moments(f Failure) {
 	for _, m := range f.Moments {
 		if m.At.IsZero() {
-			p.indented(fmt.Sprintf("  %-14s%-10s", "-", ""), m.Words)
+			p.Beside(fmt.Sprintf("  %-14s%-10s", "-", ""), m.Words)
 			continue
 		}
-		p.indented(fmt.Sprintf("  %-14s%-10s", clock(m.At), "+"+length(m.After)), m.Words)
+		p.Beside(fmt.Sprintf("  %-14s%-10s", clock(m.At), "+"+length(m.After)), m.Words)
 	}
 }
 
-// indented writes a label and a text that is wrapped beside it.
-func (p *page) indented(label, text string) {
-	rest := &page{}
-	width := len(label)
-	words := strings.Fields(text)
-	line := label
-	for n, word := range words {
-		if n > 0 && len(line)+1+len(word) > textWidth && len(line) > width {
-			rest.line("%s", line)
-			line = strings.Repeat(" ", width)
-		} else if n > 0 && len(line) > width {
-			line += " "
-		}
-		line += word
-	}
-	rest.line("%s", line)
-	p.WriteString(rest.String())
-}
-
-func (p *page) notes(notes []string) {
+func (p *report) notes(notes []string) {
 	if len(notes) == 0 {
 		return
 	}
-	p.line("")
-	p.line("To know")
+	p.Line("")
+	p.Line("To know")
 	for _, n := range notes {
-		p.indented("  ", n)
+		p.Beside("  ", n)
 	}
 }
 
-func (p *page) story(i Incident) {
-	p.line("")
-	p.line("What was noted, by the clock of %s (%s)", i.Clock, "journals of "+list(i.Journals))
+func (p *report) story(i Incident) {
+	p.Line("")
+	p.Line("What was noted, by the clock of %s (%s)", i.Clock, "journals of "+list(i.Journals))
 	width := 0
 	for _, s := range i.Timeline {
 		width = max(width, len(s.Host))
 	}
 	for _, s := range i.Timeline {
-		p.indented(fmt.Sprintf("  %-14s%-*s  ", clock(s.At), width, s.Host), s.Text)
+		p.Beside(fmt.Sprintf("  %-14s%-*s  ", clock(s.At), width, s.Host), s.Text)
 	}
 }
 

@@ -62,6 +62,6 @@ func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeSt
 	add(find(s.Conditions, FencingEnabled), "fencing is disabled")
 	add(find(s.Conditions, etcdv1.ClusterInServiceConditionType), "the cluster is in maintenance")
 	add(find(lost.Conditions, etcdv1.NodeFencingAvailableConditionType), lost.NodeName+" cannot be fenced")
-	add(find(lost.Conditions, FencingProven), "nobody has proven that "+lost.NodeName+" can be fenced")
+	add(find(lost.Conditions, FencingProven), "it is not verified that "+lost.NodeName+" can be fenced")
 	return why
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
 // Describe says where a cluster stands.
@@ -257,7 +258,7 @@ func (d describer) sources() []SourceLine {
 		l := SourceLine{Kind: s.Kind, Name: s.Name, Answered: s.Failed == "", Limits: s.Limits}
 		switch took := s.Took.Round(time.Millisecond); {
 		case s.Failed != "":
-			l.Text = "told nothing: " + s.Failed
+			l.Text = "no data: " + s.Failed
 		case s.Kind == FromHost:
 			l.Text = "its own daemons and files, which need no API"
 		case took > 0:
@@ -270,7 +271,7 @@ func (d describer) sources() []SourceLine {
 	if d.Pacemaker.Known {
 		out = append(out, SourceLine{
 			Kind: FromHost, Name: "Pacemaker", Answered: !d.stale(),
-			Text: fmt.Sprintf("as %s has it, looked at %s ago", d.Pacemaker.From, explain.Ago(d.age(d.Pacemaker.At))),
+			Text: fmt.Sprintf("as %s has it, looked at %s ago", d.Pacemaker.From, page.Duration(d.age(d.Pacemaker.At))),
 		})
 	}
 	return out

@@ -5,8 +5,8 @@
 // or from hosts without one, comes as Facts, and goes as a View to a terminal, a
 // program or the dashboard.
 //
-// A fact that nobody could tell is unknown, and unknown is said; it never counts
-// as well.
+// A fact that no source could provide is shown as unknown; it is never treated
+// as healthy.
 package standing
 
 import (
@@ -112,7 +112,7 @@ type Host struct {
 	Explanation Seen[explain.Explanation]
 	// LastFence is the last fence of this host.
 	LastFence Seen[Fence]
-	// Verified is when it was last proven that this host can be switched off.
+	// Verified is when it was last proven that this host can be fenced.
 	Verified Seen[Verification]
 	// Holds are the virtual IPs that its interfaces have.
 	Holds Seen[[]netip.Addr]
@@ -161,7 +161,7 @@ type Fence struct {
 	Why  string
 }
 
-// Verification is a proof that a host can be switched off.
+// Verification is a proof that a host can be fenced.
 type Verification struct {
 	At  time.Time
 	By  string

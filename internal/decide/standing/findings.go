@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -25,6 +26,9 @@ func (d describer) findings() []Finding {
 	out = append(out, d.ofMembers()...)
 	out = append(out, d.ofOperators()...)
 	out = append(out, d.ofSources()...)
+	for i := range out {
+		out[i].Page = cmp.Or(out[i].Page, pageOf(out[i].ID))
+	}
 	slices.SortStableFunc(out, func(a, b Finding) int { return rank(a.Level) - rank(b.Level) })
 	return out
 }
@@ -54,15 +58,15 @@ func (d describer) ofHosts() []Finding {
 			out = append(out, d.human(h.Name, e))
 		case explain.Waiting, explain.Stopped:
 			out = append(out, Finding{
-				Level: d.whereWritten(Warning), What: h.Name + " waits: " + e.Summary, Means: "If that lasts longer than a minute, read why.",
-				Type: "sudo holdfast explain", On: h.Name, Page: "docs/runbook/two-node.md",
+				ID: HostWaits, Level: d.whereWritten(Warning), What: h.Name + " waits: " + e.Summary, Means: "If that lasts longer than a minute, read why.",
+				Type: "sudo holdfast explain", On: h.Name,
 			})
 		case explain.Healthy, explain.Degraded, explain.Unknown, explain.Unmanaged:
 		}
 		for _, p := range e.Problems {
 			out = append(out, Finding{
-				Level: Note, What: "etcd's agent on " + h.Name + ": " + p, Means: "It tries again by itself.",
-				Type: "sudo holdfast explain etcd", On: h.Name, Page: "docs/runbook/twonode-etcd.md",
+				ID: EtcdKeeperTroubled, Level: Note, What: "etcd's agent on " + h.Name + ": " + p, Means: "It tries again by itself.",
+				Type: "sudo holdfast explain etcd", On: h.Name,
 			})
 		}
 	}
@@ -88,8 +92,8 @@ func (d describer) whereWritten(otherwise Level) Level {
 // typed is shown; the others are in its own explanation.
 func (d describer) human(host string, e explain.Explanation) Finding {
 	f := Finding{
-		Level: d.whereWritten(Warning), What: host + " needs a person: " + e.Reason, Means: e.Summary + ".",
-		Type: "sudo holdfast explain", On: host, Page: "docs/runbook/two-node.md",
+		ID: PersonNeeded, Level: d.whereWritten(Warning), What: host + " needs a person: " + e.Reason, Means: e.Summary + ".",
+		Type: "sudo holdfast explain", On: host,
 	}
 	for i, a := range e.Next {
 		if i == 0 && a.Command == "" {
@@ -118,14 +122,11 @@ func (d describer) ofSetUp() []Finding {
 		return nil
 	}
 	return []Finding{{
-		Level: Warning, What: "the two hosts are not set up to survive each other yet: " + d.SetUp.Value.Doing,
+		ID: NotSetUp, Level: Warning, What: "the two hosts are not set up to survive each other yet: " + d.SetUp.Value.Doing,
 		Means: "holdfast-operator goes on by itself, step by step; until then the loss of a host stops the cluster.",
-		Type:  "kubectl get etcds.operator.openshift.io cluster -o yaml", Page: "docs/runbook/install.md",
+		Type:  "kubectl get etcds.operator.openshift.io cluster -o yaml",
 	}}
 }
-
-// pageTwoHolders is about addresses that more than one machine has, or wants.
-const pageTwoHolders = "docs/runbook/vip-two-holders.md"
 
 // ofVIPs are addresses that nobody has, or more than one.
 func (d describer) ofVIPs() []Finding {
@@ -135,39 +136,39 @@ func (d describer) ofVIPs() []Finding {
 		list, lost := d.holders(v)
 		if len(v.Forged) > 0 {
 			out = append(out, Finding{
-				Level: Critical, What: "adverts for " + name + " come from " + strings.Join(v.Forged, ", ") + ", which did not send them",
+				ID: VIPForgedAdverts, Level: Critical, What: "adverts for " + name + " come from " + strings.Join(v.Forged, ", ") + ", which did not send them",
 				Means: "Somebody on the network tries to take the address from its holder. Find that port in the switch, and shut it.",
-				Type:  "nft list table inet holdfast_vrrp", On: oneHost, Page: pageTwoHolders,
+				Type:  "nft list table inet holdfast_vrrp", On: oneHost,
 			})
 		}
 		switch {
 		case len(v.Claims) > 0:
 			out = append(out, Finding{
-				Level: Critical, What: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is no host of this cluster",
+				ID: VIPForeignHolder, Level: Critical, What: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is no host of this cluster",
 				Means: "Clients reach now the one, now the other.",
-				Type:  "ip neighbour show " + v.Address.String(), Page: pageTwoHolders,
+				Type:  "ip neighbour show " + v.Address.String(),
 			})
 		case len(v.Left) > 0:
 			out = append(out, Finding{
-				Level: Warning, What: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which announces it to nobody",
+				ID: VIPLeftBehind, Level: Warning, What: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which announces it to nobody",
 				Means: "It was left there, or a switch answers for it. Clients may reach either; no other host is kept from it.",
-				Type:  "sudo systemctl restart holdfast-agent", On: v.Left[0], Page: pageTwoHolders,
+				Type:  "sudo systemctl restart holdfast-agent", On: v.Left[0],
 			})
 		case len(list) > 1:
 			out = append(out, Finding{
-				Level: Critical, What: fmt.Sprintf("%s: %s say that they have it", name, strings.Join(list, " and ")),
+				ID: VIPHeldTwice, Level: Critical, What: fmt.Sprintf("%s: %s say that they have it", name, strings.Join(list, " and ")),
 				Means: "For a third of a second that is how it moves. If it lasts, the two do not hear each other's VRRP.",
-				Type:  "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'", On: list[0], Page: pageTwoHolders,
+				Type:  "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'", On: list[0],
 			})
 		case v.Holders.Known && len(list)+len(lost) == 0 && d.writes() == No:
 			out = append(out, Finding{
-				Level: Note, What: "nobody has the " + name, Means: "It follows: a host without etcd takes none. It comes back with it.",
-				Type: "sudo holdfast explain", On: oneHost, Page: "docs/runbook/vip.md",
+				ID: VIPWithoutWrites, Level: Note, What: "nobody has the " + name, Means: "It follows: a host without etcd takes none. It comes back with it.",
+				Type: "sudo holdfast explain", On: oneHost,
 			})
 		case v.Holders.Known && len(list)+len(lost) == 0:
 			out = append(out, Finding{
-				Level: Critical, What: "nobody has the " + name, Means: "Nobody reaches the " + v.Kind + " there.",
-				Type: "sudo holdfast-agent monitor", On: oneHost, Page: "docs/runbook/vip.md",
+				ID: VIPWithoutHolder, Level: Critical, What: "nobody has the " + name, Means: "Nobody reaches the " + v.Kind + " there.",
+				Type: "sudo holdfast-agent monitor", On: oneHost,
 			})
 		}
 	}
@@ -182,21 +183,21 @@ func (d describer) ofNodes() []Finding {
 		k := h.Kubelet
 		if k.Known && !k.Value.Ready && d.offline(h.Name) == nil {
 			out = append(out, Finding{
-				Level: Warning, What: fmt.Sprintf("node %s is not ready%s: %s", h.Name, d.long(k.Value.Since), cmp.Or(k.Value.Why, "its kubelet reports nothing")),
+				ID: NodeNotReady, Level: Warning, What: fmt.Sprintf("node %s is not ready%s: %s", h.Name, d.long(k.Value.Since), cmp.Or(k.Value.Why, "its kubelet reports nothing")),
 				Means: "Its pods are started elsewhere after a while.",
-				Type:  "systemctl status kubelet", On: h.Name, Page: "docs/runbook/twonode-kubelet.md",
+				Type:  "systemctl status kubelet", On: h.Name,
 			})
 		}
 		if k.Known && k.Value.Cordoned {
 			out = append(out, Finding{
-				Level: Note, What: "node " + h.Name + " is cordoned", Means: "No new pods come to it.",
+				ID: NodeCordoned, Level: Note, What: "node " + h.Name + " is cordoned", Means: "No new pods come to it.",
 				Type: "kubectl uncordon " + h.Name,
 			})
 		}
 		if h.Trouble.Known && h.Trouble.Value != "" {
 			out = append(out, Finding{
-				Level: Warning, What: "network of " + h.Name + ": " + h.Trouble.Value, Means: "Its virtual IPs may not be set up as the cluster wants them.",
-				Type: "sudo holdfast-agent monitor", On: h.Name, Page: "docs/runbook/vip.md",
+				ID: NetworkTroubled, Level: Warning, What: "network of " + h.Name + ": " + h.Trouble.Value, Means: "Its virtual IPs may not be set up as the cluster wants them.",
+				Type: "sudo holdfast-agent monitor", On: h.Name,
 			})
 		}
 		out = append(out, ofFirewalls(h)...)
@@ -217,8 +218,8 @@ func ofFirewalls(h Host) []Finding {
 			level, means = Critical, "Other hosts and pods get no answer there, as with a broken cable."
 		}
 		out = append(out, Finding{
-			Level: level, What: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Means: means,
-			Type: "sudo holdfast doctor firewall", On: h.Name, Page: "docs/runbook/firewall.md",
+			ID: FirewallRefuses, Level: level, What: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Means: means,
+			Type: "sudo holdfast doctor firewall", On: h.Name,
 		})
 	}
 	return out
@@ -247,7 +248,7 @@ func (d describer) ofMembers() []Finding {
 			continue
 		}
 		out = append(out, Finding{
-			Level: Warning, What: h.Name + " " + what, Means: "It does not count for the quorum.",
+			ID: EtcdMember, Level: Warning, What: h.Name + " " + what, Means: "It does not count for the quorum.",
 			Type: "kubectl -n kube-system logs etcd-" + h.Name + " --tail 50",
 		})
 	}
@@ -261,11 +262,11 @@ func (d describer) ofOperators() []Finding {
 	var out []Finding
 	for i, o := range d.Operators.Value {
 		if i == maxOperators {
-			out = append(out, Finding{Level: Warning, What: fmt.Sprintf("%d more ClusterOperators are not well", len(d.Operators.Value)-i), Type: "kubectl get clusteroperators", Means: "See their messages."})
+			out = append(out, Finding{ID: OperatorNotWell, Level: Warning, What: fmt.Sprintf("%d more ClusterOperators are not well", len(d.Operators.Value)-i), Type: "kubectl get clusteroperators", Means: "See their messages."})
 			break
 		}
 		out = append(out, Finding{
-			Level: Warning, What: "ClusterOperator " + o.Name + " is " + o.State + ": " + o.Why,
+			ID: OperatorNotWell, Level: Warning, What: "ClusterOperator " + o.Name + " is " + o.State + ": " + o.Why,
 			Means: "What it looks after is not as it should be; its message says what.",
 			Type:  "kubectl get clusteroperator " + o.Name + " -o yaml",
 		})
@@ -288,7 +289,7 @@ func (d describer) ofSources() []Finding {
 			}
 			said = true
 		case FromHost, FromLab:
-			out = append(out, Finding{Level: Note, What: s.Name + " told nothing: " + s.Failed, Means: "What only it knows is missing above.", Type: "sudo holdfast status", On: s.Name})
+			out = append(out, Finding{ID: HostSilent, Level: Note, What: "no data from " + s.Name + ": " + s.Failed, Means: "Facts that only it knows are missing above.", Type: "sudo holdfast status", On: s.Name})
 		}
 	}
 	if d.size() == 2 && d.stale() {
@@ -301,7 +302,7 @@ func (d describer) ofSources() []Finding {
 // already.
 func (d describer) noAPI(s Source) Finding {
 	f := Finding{
-		Level: Critical, What: "the " + s.Name + " does not answer: " + s.Failed, Page: "docs/runbook/vip.md",
+		ID: APISilent, Level: Critical, What: "the " + s.Name + " does not answer: " + s.Failed,
 		Means: "Either the cluster takes no writes, or the way to it is broken. A control plane tells more without it.",
 		Type:  "sudo holdfast status", On: oneHost,
 	}
@@ -322,9 +323,9 @@ func (d describer) ofSilence() Finding {
 		level = Critical
 	}
 	return Finding{
-		Level: level, What: fmt.Sprintf("no host has reported on Pacemaker for %s", explain.Ago(d.age(d.Pacemaker.At))),
+		ID: PacemakerStatusStale, Level: level, What: fmt.Sprintf("no host has reported on Pacemaker for %s", page.Duration(d.age(d.Pacemaker.At))),
 		Means: "What is shown of Pacemaker and of fencing is not of now: a host could be lost and nobody would see it here.",
-		Type:  "systemctl status holdfast-agent pacemaker", On: "both hosts", Page: "docs/runbook/two-node.md",
+		Type:  "systemctl status holdfast-agent pacemaker", On: "both hosts",
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -72,7 +72,7 @@ func (d describer) ago(at time.Time) string {
 	if at.IsZero() {
 		return "at an unknown time"
 	}
-	return explain.Ago(d.age(at).Truncate(time.Second)) + " ago"
+	return page.Duration(d.age(at).Truncate(time.Second)) + " ago"
 }
 
 // long is a time that something has lasted.
@@ -80,7 +80,7 @@ func (d describer) long(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return " for " + explain.Ago(d.age(at).Truncate(time.Second))
+	return " for " + page.Duration(d.age(at).Truncate(time.Second))
 }
 
 // kubelet is what the API has, and on two hosts what Pacemaker says where there
@@ -200,7 +200,7 @@ func (d describer) lag(h Host) Cell {
 	case m.Known && m.Value.Behind.Known && m.Value.Behind.Value == 0:
 		return cell(m, "none", Yes)
 	case m.Known && m.Value.Behind.Known:
-		return cell(m, count(int(min(m.Value.Behind.Value, 1<<40)), "write"), answer(m.Value.Behind.Value < small)) //nolint:gosec // bounded
+		return cell(m, count(int(min(m.Value.Behind.Value, 1<<40)), "write"), answer(m.Value.Behind.Value < small))
 	case m.Known && state.Is(m.Value.Running, false), m.Known && state.Is(m.Value.Listed, false):
 		return Cell{Text: "-"}
 	case d.reported() && d.redundant().Status == metav1.ConditionTrue:
@@ -209,7 +209,7 @@ func (d describer) lag(h Host) Cell {
 	return unsaid
 }
 
-// fencing says of each of two hosts whether it can be switched off.
+// fencing says of each of two hosts whether its peer can fence it.
 func (d describer) fencing() []FencingLine {
 	if d.size() != 2 {
 		return nil
@@ -227,22 +227,13 @@ func (d describer) able(h Host) Cell {
 		return unsaid
 	}
 	if d.offline(d.peer(h.Name)) != nil {
-		return Cell{Text: "no, " + d.peer(h.Name) + " is not there", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
+		return Cell{Text: "not available: " + d.peer(h.Name) + " is absent", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
 	}
-	by := ""
-	for _, o := range d.controlPlanes() {
-		if o.Name != h.Name && c.Status == metav1.ConditionTrue {
-			by = ", by " + o.Name
-		}
+	text := "not available"
+	if c.Status == metav1.ConditionTrue {
+		text = "available, by " + d.peer(h.Name)
 	}
-	return Cell{Text: yesNo(c.Status == metav1.ConditionTrue) + by, Good: answer(c.Status == metav1.ConditionTrue), From: d.Pacemaker.From, At: d.Pacemaker.At}
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
+	return Cell{Text: text, Good: answer(c.Status == metav1.ConditionTrue), From: d.Pacemaker.From, At: d.Pacemaker.At}
 }
 
 // verified is when it was last proven: by a fence, or by an answer of the BMC
@@ -285,7 +276,7 @@ func (d describer) last(h Host) Cell {
 			text, good = "FAILED", No
 		}
 		if f.Value.Took > 0 {
-			text += " in " + explain.Ago(f.Value.Took.Round(10*time.Millisecond))
+			text += " in " + page.Duration(f.Value.Took.Round(10*time.Millisecond))
 		}
 		text += ", " + d.ago(f.Value.At)
 		if f.Value.By != "" {

@@ -9,8 +9,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -18,7 +18,7 @@ import (
 func (d describer) redundancy() Redundancy {
 	switch d.size() {
 	case 0:
-		return Redundancy{Survives: Unknown, Sentence: "survives the loss of a host: not known, because nobody told which hosts there are"}
+		return Redundancy{Survives: Unknown, Sentence: "survives the loss of a host: unknown, because no source says which hosts there are"}
 	case 1:
 		return d.single()
 	case 2:
@@ -62,7 +62,7 @@ func (d describer) pair() Redundancy {
 		return Redundancy{Survives: Unknown, Sentence: either + "not known, because " + why}
 	case d.stale():
 		return Redundancy{Survives: Unknown, Sentence: fmt.Sprintf("%snot known, because the last report of Pacemaker is %s old",
-			either, explain.Ago(d.age(d.Pacemaker.At)))}
+			either, page.Duration(d.age(d.Pacemaker.At)))}
 	}
 	out := Redundancy{Survives: Yes, Sentence: either + "yes, both hold every write and each can switch the other off"}
 	for _, s := range pacemakerstatus.Survives(d.Pacemaker.Value) {
@@ -129,15 +129,15 @@ func (d describer) reasons(lost string) []string {
 			add(n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd && not(find(r.Conditions, etcdv1.ResourceHealthyConditionType)), "etcd on %s is not well", n.NodeName)
 		}
 	}
-	add(not(find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is switched off")
+	add(not(find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is disabled")
 	add(not(find(s.Conditions, etcdv1.ClusterInServiceConditionType)), "nobody knows whether Pacemaker is in maintenance")
 	for _, n := range nodes {
 		if lost != "" && n.NodeName != lost {
 			continue
 		}
 		able := not(find(n.Conditions, etcdv1.NodeFencingAvailableConditionType))
-		add(able, "%s cannot be switched off", n.NodeName)
-		add(!able && not(find(n.Conditions, pacemakerstatus.FencingProven)), "nobody has proven that %s can be switched off", n.NodeName)
+		add(able, "%s cannot be fenced", n.NodeName)
+		add(!able && not(find(n.Conditions, pacemakerstatus.FencingProven)), "it is not verified that %s can be fenced", n.NodeName)
 	}
 	return out
 }
@@ -172,7 +172,7 @@ func (d describer) quorum() Redundancy {
 		out.Survives = No
 		out.Sentence = fmt.Sprintf("%sno, because %d of %d work and %d are needed%s", anyHost, len(well), n, needed, without(ill))
 	default:
-		out.Sentence = anyHost + "not known, because nobody tells how these are: " + strings.Join(unknown, ", ")
+		out.Sentence = anyHost + "unknown, because these hosts report no status: " + strings.Join(unknown, ", ")
 	}
 	for _, h := range d.controlPlanes() {
 		l := Loss{Host: h.Name, Survives: out.Survives}

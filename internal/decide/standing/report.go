@@ -13,42 +13,38 @@ import (
 // rule is what a condition that does not hold comes to. In its texts {host} is
 // the node, {peer} the other one.
 type rule struct {
+	id           ID
 	kind         string
 	level        Level
 	what, means  string
 	command, on  string
-	page         string
-	whileOffline bool // it is worth saying of a node that is not there
+	page         string // empty for that of the kind
+	whileOffline bool   // it is worth saying of a node that is not there
 }
 
-const (
-	pageFencing = "docs/runbook/fencing.md"
-	pagePower   = "docs/runbook/twonode-power.md"
-	pageAlerts  = "docs/runbook/alerts.md"
-	oneHost     = "a control plane"
-)
+const oneHost = "a control plane"
 
 // ofCluster are the conditions of the cluster, in the order in which they
 // matter.
 var ofCluster = []rule{
 	{
-		kind: pacemakerstatus.FencingEnabled, level: Critical, what: "fencing is switched off", page: pageAlerts + "#holdfastfencingdisabled",
-		means: "A lost host would not be switched off, and the other one would stop and wait for a person.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
+		id: FencingDisabled, kind: pacemakerstatus.FencingEnabled, level: Critical, what: "fencing is disabled",
+		means: "A lost host would not be fenced, and the other one would stop and wait for a person.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
 	},
 	{
-		kind: pacemakerstatus.SettingsAsExpected, level: Critical, what: "a setting that safety rests on was changed", page: pageAlerts + "#holdfastsettingschanged",
+		id: SettingsChanged, kind: pacemakerstatus.SettingsAsExpected, level: Critical, what: "a setting that safety rests on was changed",
 		means: "The message names it and what it may do.", command: "sudo pcs property config", on: oneHost,
 	},
 	{
-		kind: pacemakerstatus.Quorate, level: Critical, what: "Pacemaker has no quorum", page: "docs/runbook/twonode-cold-boot.md",
+		id: NoQuorum, kind: pacemakerstatus.Quorate, level: Critical, what: "Pacemaker has no quorum",
 		means: "This part of the cluster runs nothing. Bring the other host back; only if that cannot be, let this one go on.", command: "sudo holdfast quorum confirm --dry-run", on: oneHost,
 	},
 	{
-		kind: etcdv1.ClusterInServiceConditionType, level: Warning, what: "Pacemaker is in maintenance", page: pageAlerts + "#holdfastclusterinmaintenance",
+		id: ClusterInMaintenance, kind: etcdv1.ClusterInServiceConditionType, level: Warning, what: "Pacemaker is in maintenance",
 		means: "It neither watches nor recovers anything.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
 	},
 	{
-		kind: etcdv1.ClusterNodeCountAsExpectedConditionType, level: Warning, what: "there are not two nodes", page: pageAlerts + "#holdfastnodecountmismatch",
+		id: NodeCountMismatch, kind: etcdv1.ClusterNodeCountAsExpectedConditionType, level: Warning, what: "there are not two nodes",
 		means: "A replacement was not finished, or somebody added one.", command: "sudo pcs status", on: oneHost,
 	},
 }
@@ -56,50 +52,50 @@ var ofCluster = []rule{
 // ofNode are those of a node.
 var ofNode = []rule{
 	{
-		kind: etcdv1.NodeCleanConditionType, level: Critical, what: "{host} is not proven off", whileOffline: true, page: pageFencing,
+		id: NodeNotProvenOff, kind: etcdv1.NodeCleanConditionType, level: Critical, what: "{host} is not proven off", whileOffline: true,
 		means: "Until it is, nothing takes its place. If it is surely off, a person may say so.", command: "sudo holdfast quorum confirm --dry-run", on: "{peer}",
 	},
 	{
-		kind: etcdv1.NodeOnlineConditionType, level: Warning, what: "{host} is not there", whileOffline: true, page: pagePower,
+		id: NodeOffline, kind: etcdv1.NodeOnlineConditionType, level: Warning, what: "{host} is not there", whileOffline: true,
 		means: "{peer} works alone: its loss stops the cluster. Switch {host} on; all the rest happens by itself.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		kind: etcdv1.NodeInServiceConditionType, level: Warning, what: "{host} is in maintenance", page: pageAlerts + "#holdfastnodeinmaintenance",
+		id: NodeInMaintenance, kind: etcdv1.NodeInServiceConditionType, level: Warning, what: "{host} is in maintenance",
 		means: "Pacemaker leaves it alone and recovers nothing there.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
 	},
 	{
-		kind: etcdv1.NodeActiveConditionType, level: Warning, what: "{host} is in standby", page: pageAlerts + "#holdfastnodestandby",
+		id: NodeInStandby, kind: etcdv1.NodeActiveConditionType, level: Warning, what: "{host} is in standby",
 		means: "Nothing runs there.", command: "sudo pcs node unstandby {host}", on: oneHost,
 	},
 	{
-		kind: etcdv1.NodeReadyConditionType, level: Note, what: "{host} is joining or leaving", page: pageAlerts,
+		id: NodeJoining, kind: etcdv1.NodeReadyConditionType, level: Note, what: "{host} is joining or leaving",
 		means: "That takes seconds, and ends by itself.", command: "sudo pcs status", on: oneHost,
 	},
 	{
-		kind: etcdv1.NodeMemberConditionType, level: Warning, what: "{host} is no full member", page: pageAlerts + "#holdfastnodecountmismatch",
+		id: NodeNoMember, kind: etcdv1.NodeMemberConditionType, level: Warning, what: "{host} is no full member",
 		means: "It takes no part in quorum.", command: "sudo pcs status", on: oneHost,
 	},
 	{
-		kind: etcdv1.NodeFencingAvailableConditionType, level: Critical, what: "{host} cannot be switched off", page: pageFencing,
+		id: FencingUnavailable, kind: etcdv1.NodeFencingAvailableConditionType, level: Critical, what: "{host} cannot be fenced",
 		means: "If it is lost now, {peer} stops and waits for a person. After a changed password: holdfast fencing rotate; after a renewed certificate: holdfast fencing pin.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		kind: etcdv1.NodeFencingHealthyConditionType, level: Warning, what: "not every way to switch {host} off works", page: pageFencing,
+		id: FencingDegraded, kind: etcdv1.NodeFencingHealthyConditionType, level: Warning, what: "not every way to switch {host} off works",
 		means: "Another one does.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		kind: pacemakerstatus.FencingProven, level: Warning, what: "it is not verified that {host} can be switched off", page: pageFencing,
+		id: FencingNotVerified, kind: pacemakerstatus.FencingProven, level: Warning, what: "it is not verified that {host} can be fenced",
 		means: "Nobody knows whether {peer} reaches the BMC of {host}. To make sure changes nothing.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		kind: pacemakerstatus.LastFenceSucceeded, level: Warning, what: "the last fence of {host} did not succeed", whileOffline: true, page: pageFencing,
+		id: LastFenceFailed, kind: pacemakerstatus.LastFenceSucceeded, level: Warning, what: "the last fence of {host} did not succeed", whileOffline: true,
 		means: "The message has the agent's words.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 }
 
 // ofResource are those of kubelet and etcd on a node; {what} is the one.
 var ofResource = rule{
-	kind: etcdv1.ResourceHealthyConditionType, level: Warning, what: "{what} on {host} is not well",
+	id: ResourceNotWell, kind: etcdv1.ResourceHealthyConditionType, level: Warning, what: "{what} on {host} is not well",
 	means: "Pacemaker brings it back if it may; what has failed stays listed until it is cleaned up.", command: "sudo holdfast explain", on: "{host}",
 }
 
@@ -117,8 +113,8 @@ func (d describer) ofReport() []Finding {
 	}
 	if len(d.nodes()) == 0 {
 		out = append(out, Finding{
-			Level: Critical, What: "Pacemaker reports no nodes", Means: "It does not run, or its configuration is gone.",
-			Type: "systemctl status pacemaker corosync", On: "both hosts", Page: pageAlerts,
+			ID: PacemakerWithoutNodes, Level: Critical, What: "Pacemaker reports no nodes", Means: "It does not run, or its configuration is gone.",
+			Type: "systemctl status pacemaker corosync", On: "both hosts",
 		})
 	}
 	out = append(out, d.resyncing()...)
@@ -135,9 +131,9 @@ func (d describer) resyncing() []Finding {
 		return nil
 	}
 	return []Finding{{
-		Level: Warning, What: "the two are being brought into step: " + c.Message,
+		ID: Resyncing, Level: Warning, What: "the two are being brought into step: " + c.Message,
 		Means: "It goes on by itself and takes as long as the data take to be copied. Do not switch the other host off.",
-		Type:  "holdfast status --watch", Page: "docs/runbook/two-node.md",
+		Type:  "holdfast status --watch",
 	}}
 }
 
@@ -203,8 +199,8 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []Finding {
 	if c.Message != "" {
 		what += ": " + strings.TrimSuffix(c.Message, " ("+strings.TrimPrefix(fill.Replace(r.command), "sudo ")+")")
 	}
-	f := Finding{Level: r.level, What: what, Means: fill.Replace(r.means), Type: fill.Replace(r.command), On: fill.Replace(r.on), Page: r.page}
-	if m := mends.FindStringSubmatch(c.Message); r.page == pageFencing && m != nil && m[2] == host {
+	f := Finding{ID: r.id, Level: r.level, What: what, Means: fill.Replace(r.means), Type: fill.Replace(r.command), On: fill.Replace(r.on), Page: r.page}
+	if m := mends.FindStringSubmatch(c.Message); pageOf(r.id) == pageFencing && m != nil && m[2] == host {
 		f.Type = "sudo " + m[1]
 	}
 	return []Finding{f}

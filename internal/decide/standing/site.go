@@ -9,8 +9,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 )
 
-const pageDeleted = "docs/runbook/deleted-objects.md"
-
 // ofSite compares what carries redundancy with what the site is: people and
 // controllers delete Nodes, labels and objects of hosts that run on.
 func (d describer) ofSite() []Finding {
@@ -43,7 +41,7 @@ func (d describer) registered(h Host) Answer {
 
 func (d describer) withoutNode(h Host) Finding {
 	f := Finding{
-		Level: Warning, What: h.Name + " has no Node: somebody deleted it", Page: pageDeleted,
+		ID: NodeDeleted, Level: Warning, What: h.Name + " has no Node: somebody deleted it",
 		Means: "Its kubelet runs on and reports to nobody; its pods are deleted after 40 s. Its agent registers it again within seconds. If that lasts:",
 		Type:  "sudo systemctl restart kubelet", On: h.Name,
 	}
@@ -63,7 +61,7 @@ func (d describer) withoutLabels(h Host) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Level: Warning, What: fmt.Sprintf("node %s lacks %s", h.Name, labels(lost)), Page: pageDeleted,
+		ID: NodeLabelsLost, Level: Warning, What: fmt.Sprintf("node %s lacks %s", h.Name, labels(lost)),
 		Means: "Whatever selects nodes by it passes this one by. A control plane's agent sets it again within seconds; if that lasts, read its log: journalctl -u holdfast-agent.",
 		Type:  "kubectl label node " + h.Name + " " + strings.Join(lost, "= ") + "=",
 	}}
@@ -83,7 +81,7 @@ func (d describer) withoutHosts() []Finding {
 		return nil
 	}
 	return []Finding{{
-		Level: Warning, What: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")), Page: pageDeleted,
+		ID: NodesMissing, Level: Warning, What: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")),
 		Means: "The Nodes of the others were deleted, or never were. A control plane tells more.", Type: "sudo holdfast status", On: oneHost,
 	}}
 }
@@ -99,14 +97,14 @@ func (d describer) withoutPeers(h Host) []Finding {
 		vrrp, backend := slices.Contains(h.Peers.Value.VRRP, o.Name), slices.Contains(h.Peers.Value.Backends, o.Name)
 		if o.Name != h.Name && !vrrp {
 			out = append(out, Finding{
-				Level: Warning, What: fmt.Sprintf("%s does not count on %s for the API VIP", h.Name, o.Name), Page: pageDeleted,
+				ID: VIPPeerMissing, Level: Warning, What: fmt.Sprintf("%s does not count on %s for the API VIP", h.Name, o.Name),
 				Means: "The two do not hear each other's VRRP: both may hold it at once, or one of them is not in its network and cannot hold it.",
 				Type:  "sudo holdfast-agent monitor", On: h.Name,
 			})
 		}
 		if !backend {
 			out = append(out, Finding{
-				Level: Warning, What: fmt.Sprintf("the API's load balancer on %s does not lead to %s", h.Name, o.Name), Page: pageDeleted,
+				ID: BackendMissing, Level: Warning, What: fmt.Sprintf("the API's load balancer on %s does not lead to %s", h.Name, o.Name),
 				Means: "While the other API servers are away it finds none.",
 				Type:  "sudo holdfast-agent monitor", On: h.Name,
 			})
@@ -137,7 +135,7 @@ func (d describer) withoutObjects() []Finding {
 		where = "-n " + o.Namespace + " "
 	}
 	return []Finding{{
-		Level: Warning, What: "the API lacks " + strings.Join(names, ", "), Page: pageDeleted,
+		ID: ObjectsDeleted, Level: Warning, What: "the API lacks " + strings.Join(names, ", "),
 		Means: "They belong to the cluster, and somebody deleted them. What can be made again safely is there again within a minute; the page says what to do about the rest.",
 		Type:  "kubectl " + where + "get " + strings.ToLower(cmp.Or(o.Kind, "all")) + " " + o.Name,
 	}}

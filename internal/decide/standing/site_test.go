@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -83,7 +84,7 @@ func TestADeletedNodeIsSaidAsApproved(t *testing.T) {
 	f := whole(t)
 	f.Nodes.Value = f.Nodes.Value[:1]
 	f.Hosts[1].Kubelet, f.Hosts[1].Labels = Seen[Kubelet]{}, Seen[map[string]string]{}
-	golden.Check(t, "node-deleted.txt", []byte(Text(Describe(f), Style{})))
+	golden.Check(t, "node-deleted.txt", []byte(Text(Describe(f), page.Style{})))
 }
 
 func TestAControlPlaneThatLostItsLabelsIsStillWhatItIs(t *testing.T) {

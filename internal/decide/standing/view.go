@@ -89,7 +89,8 @@ type HostLine struct {
 	Doing string `json:"doing,omitempty"`
 }
 
-// FencingLine is whether one host can be switched off.
+// FencingLine says whether one host can be fenced. Able is so at the moment,
+// Verified when that was last shown, Last the last fence of the host.
 type FencingLine struct {
 	Host     string `json:"host"`
 	Able     Cell   `json:"able"`
@@ -106,6 +107,7 @@ type VIPLine struct {
 
 // Finding is something that is not as it should be.
 type Finding struct {
+	ID    ID     `json:"id"`
 	Level Level  `json:"level"`
 	What  string `json:"what"`
 	Means string `json:"means"`
@@ -113,7 +115,7 @@ type Finding struct {
 	Type string `json:"type,omitempty"`
 	// On is the host to type it on, empty for anywhere.
 	On string `json:"on,omitempty"`
-	// Page is the page of the runbook.
+	// Page is the page of the runbook: that of the kind, but for a part of it.
 	Page string `json:"page,omitempty"`
 }
 

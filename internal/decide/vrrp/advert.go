@@ -21,13 +21,13 @@ func (i Instance) Greeting(to int, centiseconds uint16) []byte {
 }
 
 func (i Instance) advert(to int, priority byte, centiseconds uint16) []byte {
-	b := []byte{3<<4 | advertType, i.RouterID, priority, 1, byte(centiseconds >> 8 & 0x0f), byte(centiseconds), 0, 0}
+	b := []byte{3<<4 | advertType, i.RouterID, priority, 1, byte(centiseconds >> 8 & 0x0f), byte(centiseconds), 0, 0} //nolint:gosec // the lower eight bits
 	b = append(b, i.VIP.AsSlice()...)
 	pseudo := append(i.Source.AsSlice(), i.Peers[to].AsSlice()...)
 	if i.VIP.Is4() {
-		pseudo = append(pseudo, 0, protocolVRRP, 0, byte(len(b)))
+		pseudo = append(pseudo, 0, protocolVRRP, 0, byte(len(b))) //nolint:gosec // a header and a few addresses
 	} else {
-		pseudo = append(pseudo, 0, 0, 0, byte(len(b)), 0, 0, 0, protocolVRRP)
+		pseudo = append(pseudo, 0, 0, 0, byte(len(b)), 0, 0, 0, protocolVRRP) //nolint:gosec // a header and a few addresses
 	}
 	binary.BigEndian.PutUint16(b[6:], checksum(pseudo, b))
 	return b
@@ -44,5 +44,5 @@ func checksum(parts ...[]byte) uint16 {
 	for sum > 0xffff {
 		sum = sum>>16 + sum&0xffff
 	}
-	return ^uint16(sum) //nolint:gosec // folded to 16 bits
+	return ^uint16(sum)
 }

@@ -40,5 +40,5 @@ func fletcher8(s string) uint8 {
 		sum = (sum + uint16(b)) % 15
 		sums = (sums + sum) % 15
 	}
-	return uint8(sums<<4 | sum)
+	return uint8(sums<<4 | sum) //nolint:gosec // the lower eight bits
 }

@@ -133,8 +133,8 @@ const (
 func (r Router) message(own net.HardwareAddr) ([]byte, error) {
 	seconds := uint32(r.Lifetime / time.Second)
 	b := []byte{hopLimit, 0}
-	b = binary.BigEndian.AppendUint16(b, uint16(seconds)) //nolint:gosec // at most some minutes
-	b = append(b, make([]byte, 8)...)                     // hosts choose how to ask their neighbours
+	b = binary.BigEndian.AppendUint16(b, uint16(seconds))
+	b = append(b, make([]byte, 8)...) // hosts choose how to ask their neighbours
 	b = append(b, optionSource, 1)
 	b = append(b, own...)
 	b = append(b, optionPrefix, 4, byte(r.Prefix.Bits()), onLink|autonomous)

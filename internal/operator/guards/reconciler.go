@@ -4,7 +4,7 @@
 // somebody deleted or weakened, follows the names of the control planes, lifts
 // a guard for as long as a person asks for, and takes those of two control
 // planes away where the cluster is another one. Package render/guards renders
-// what they refuse.
+// the policies.
 package guards
 
 import (

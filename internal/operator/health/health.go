@@ -1,7 +1,8 @@
 // Package health is the operator's controller of how two hosts are: it makes
 // the object PacemakerCluster once etcd is handed over, judges what hosts write
 // there, says in etcd's object whether that degrades, and makes events of what
-// changed. What degrades decides package clusterhealth.
+// changed. Package clusterhealth decides what
+// counts as degraded.
 package health
 
 import (

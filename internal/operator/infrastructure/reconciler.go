@@ -1,8 +1,8 @@
 // Package infrastructure is the operator's controller of virtual IPs: it
-// compares what the Infrastructure object wishes with what it says is, has
-// hosts look who answers for a new address, lets a wish through that keeps
-// every rule, and reports how far the hosts are with it in the ClusterOperator
-// network. What comes of a wish decides package vips.
+// compares the spec of the Infrastructure object with its status, has hosts look
+// who answers for a new address, and reports in the ClusterOperator network how
+// far the hosts are. Package vips decides whether a requested change is
+// accepted.
 package infrastructure
 
 import (

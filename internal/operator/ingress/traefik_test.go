@@ -155,7 +155,7 @@ func (r *router) start() {
 // authority is a file with the certificate that the test's API server shows.
 func (r *router) authority() string {
 	r.t.Helper()
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(r.t.Context(), "tcp", strings.TrimPrefix(r.c.api.Config.Host, "https://")) //nolint:gosec // to see what it shows
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(r.t.Context(), "tcp", strings.TrimPrefix(r.c.api.Config.Host, "https://"))
 	r.c.must(err)
 	defer func() { _ = conn.Close() }()
 	secure, _ := conn.(*tls.Conn)
@@ -351,7 +351,7 @@ func (r *router) header(port int32, path string) string {
 // serves is the certificate that a client is shown.
 func (r *router) serves(port int32) *x509.Certificate {
 	r.t.Helper()
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(r.t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:gosec // to see what it shows
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(r.t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return &x509.Certificate{}
 	}

@@ -1,8 +1,8 @@
 // Package twonode is the operator's controller of clusters with two control
 // planes: it has their hosts set up so that either survives the loss of the
-// other, step by step, and says in etcd's object how far that is. What comes
-// next decides package handover; here is only what it is decided from, and how
-// it is done.
+// other, step by step, and says in etcd's object how far that is. Package
+// handover decides the next step; this package gathers the facts for it and
+// carries it out.
 package twonode
 
 import (

@@ -79,7 +79,7 @@ const (
 
 // Draw returns a round of a seed: always the same one.
 func Draw(seed uint64, number int, shape Shape) Round {
-	r := rand.New(rand.NewPCG(seed, uint64(number))) //nolint:gosec // it has to be the same again
+	r := rand.New(rand.NewPCG(seed, uint64(number)))
 	first := draw(r, shape)
 	round := Round{Seed: seed, Number: number, Steps: []Step{first}}
 	if r.IntN(of) >= pairs {

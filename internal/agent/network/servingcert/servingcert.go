@@ -13,7 +13,6 @@ package servingcert
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -217,12 +216,8 @@ func (p *Piece) shown(ctx context.Context) ([]netip.Addr, error) {
 	var out []netip.Addr
 	dialer := &tls.Dialer{Config: &tls.Config{
 		InsecureSkipVerify: true, //nolint:gosec // it is read, not trusted
-		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
-			leaf, err := x509.ParseCertificate(raw[0])
-			if err != nil {
-				return err
-			}
-			for _, ip := range leaf.IPAddresses {
+		VerifyConnection: func(shown tls.ConnectionState) error {
+			for _, ip := range shown.PeerCertificates[0].IPAddresses {
 				if a, ok := netip.AddrFromSlice(ip); ok && !slices.Contains(out, a.Unmap()) {
 					out = append(out, a.Unmap())
 				}

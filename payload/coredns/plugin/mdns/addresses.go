@@ -1,9 +1,9 @@
 package mdns
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"syscall"
-	"unsafe"
 )
 
 // addresses are the host's, by the number of their interface, asked of the
@@ -23,14 +23,15 @@ func addresses() (map[int][]netip.Prefix, error) {
 		if m.Header.Type != syscall.RTM_NEWADDR || len(m.Data) < syscall.SizeofIfAddrmsg {
 			continue
 		}
-		head := (*syscall.IfAddrmsg)(unsafe.Pointer(&m.Data[0]))
+		// struct ifaddrmsg: family, prefix length, flags and scope, an octet each,
+		// then the number of the link.
+		bits, index := int(m.Data[1]), int(binary.NativeEndian.Uint32(m.Data[4:]))
 		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
 		if err != nil {
 			return nil, err
 		}
 		if a, ok := local4or6(attributes); ok {
-			index := int(head.Index)
-			out[index] = append(out[index], netip.PrefixFrom(a, int(head.Prefixlen)))
+			out[index] = append(out[index], netip.PrefixFrom(a, bits))
 		}
 	}
 	return out, nil

@@ -204,7 +204,7 @@ func (c *cache) fresh(service string, now time.Time) []dns.RR {
 			continue
 		}
 		out = append(out, &dns.PTR{
-			Hdr: dns.RR_Header{Name: service + local, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: uint32(left / time.Second)},
+			Hdr: dns.RR_Header{Name: service + local, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: uint32(left / time.Second)}, //nolint:gosec // less than the TTL that came, which had 32 bits
 			Ptr: escape(e.instance) + "." + service + local,
 		})
 	}

@@ -1,0 +1,136 @@
+package standing
+
+// ID names a kind of finding. It stays the same over releases: scripts and
+// tickets hold it.
+type ID string
+
+// Kind is what all findings of one ID have in common.
+type Kind struct {
+	ID ID
+	// About says in one line what is found.
+	About string
+	// Page is the page of the runbook, with the anchor of its part where it has
+	// more than one; empty where the finding's command says all there is.
+	Page string
+	// Alerts are the alerts (render/alerts) that fire for the same.
+	Alerts []string
+}
+
+// The pages that several kinds share.
+const (
+	pageTwoNodes   = "docs/runbook/two-node.md"
+	pageEtcd       = "docs/runbook/twonode-etcd.md"
+	pageKubelet    = "docs/runbook/twonode-kubelet.md"
+	pageFencing    = "docs/runbook/fencing.md"
+	pageAlerts     = "docs/runbook/alerts.md"
+	pageVIP        = "docs/runbook/vip.md"
+	pageTwoHolders = "docs/runbook/vip-two-holders.md"
+	pageDeleted    = "docs/runbook/deleted-objects.md"
+)
+
+// The kinds of findings.
+const (
+	PersonNeeded          ID = "person-needed"
+	HostWaits             ID = "host-waits"
+	NoQuorum              ID = "no-quorum"
+	APISilent             ID = "api-silent"
+	HostSilent            ID = "host-silent"
+	PacemakerStatusStale  ID = "pacemaker-status-stale"
+	PacemakerWithoutNodes ID = "pacemaker-without-nodes"
+	NotSetUp              ID = "not-set-up"
+	Resyncing             ID = "resyncing"
+	FencingDisabled       ID = "fencing-disabled"
+	FencingUnavailable    ID = "fencing-unavailable"
+	FencingDegraded       ID = "fencing-degraded"
+	FencingNotVerified    ID = "fencing-not-verified"
+	LastFenceFailed       ID = "last-fence-failed"
+	SettingsChanged       ID = "settings-changed"
+	ClusterInMaintenance  ID = "cluster-in-maintenance"
+	NodeCountMismatch     ID = "node-count-mismatch"
+	NodeNotProvenOff      ID = "node-not-proven-off"
+	NodeOffline           ID = "node-offline"
+	NodeInMaintenance     ID = "node-in-maintenance"
+	NodeInStandby         ID = "node-in-standby"
+	NodeJoining           ID = "node-joining"
+	NodeNoMember          ID = "node-no-member"
+	ResourceNotWell       ID = "resource-not-well"
+	EtcdKeeperTroubled    ID = "etcd-keeper-troubled"
+	EtcdMember            ID = "etcd-member"
+	VIPHeldTwice          ID = "vip-held-twice"
+	VIPForeignHolder      ID = "vip-foreign-holder"
+	VIPLeftBehind         ID = "vip-left-behind"
+	VIPForgedAdverts      ID = "vip-forged-adverts"
+	VIPWithoutHolder      ID = "vip-without-holder"
+	VIPWithoutWrites      ID = "vip-without-writes"
+	VIPPeerMissing        ID = "vip-peer-missing"
+	BackendMissing        ID = "backend-missing"
+	NetworkTroubled       ID = "network-troubled"
+	FirewallRefuses       ID = "firewall-refuses"
+	NodeNotReady          ID = "node-not-ready"
+	NodeCordoned          ID = "node-cordoned"
+	NodeDeleted           ID = "node-deleted"
+	NodeLabelsLost        ID = "node-labels-lost"
+	NodesMissing          ID = "nodes-missing"
+	ObjectsDeleted        ID = "objects-deleted"
+	OperatorNotWell       ID = "operator-not-well"
+)
+
+var kinds = []Kind{
+	{PersonNeeded, "a host of two waits for a person", pageTwoNodes, []string{"HoldfastWaitsForAPerson"}},
+	{HostWaits, "etcd on a host of two does not take writes now", pageTwoNodes, []string{"HoldfastNoCommit"}},
+	{NoQuorum, "Pacemaker has no quorum", "docs/runbook/twonode-cold-boot.md", []string{"HoldfastNoQuorum"}},
+	{APISilent, "an API server, or the way to it, does not answer", pageVIP, nil},
+	{HostSilent, "a host that was asked does not answer", "", nil},
+	{PacemakerStatusStale, "no host reports on Pacemaker", pageTwoNodes, []string{"HoldfastStatusStale"}},
+	{PacemakerWithoutNodes, "Pacemaker's report names no nodes", pageAlerts, nil},
+	{NotSetUp, "two hosts are not set up as a pair yet", "docs/runbook/install.md", nil},
+	{Resyncing, "a host that came back gets the data", pageTwoNodes, []string{"HoldfastNotRedundant"}},
+	{FencingDisabled, "fencing is disabled", pageAlerts + "#holdfastfencingdisabled", []string{"HoldfastFencingDisabled"}},
+	{FencingUnavailable, "a host cannot be fenced", pageFencing, []string{"HoldfastNodeFencingUnavailable"}},
+	{FencingDegraded, "one of several ways to fence a host does not work", pageFencing, []string{"HoldfastNodeFencingDegraded"}},
+	{FencingNotVerified, "no host has shown lately that it could fence the other", pageFencing, []string{"HoldfastFencingNotVerified"}},
+	{LastFenceFailed, "the last fence of a host failed", pageFencing, []string{"HoldfastFenceFailed"}},
+	{SettingsChanged, "a setting of Pacemaker or Corosync that safety rests on was changed", pageAlerts + "#holdfastsettingschanged", []string{"HoldfastSettingsChanged"}},
+	{ClusterInMaintenance, "Pacemaker is in maintenance", pageAlerts + "#holdfastclusterinmaintenance", []string{"HoldfastClusterInMaintenance"}},
+	{NodeCountMismatch, "Pacemaker or Corosync has another number of nodes than two", pageAlerts + "#holdfastnodecountmismatch", []string{"HoldfastNodeCountMismatch"}},
+	{NodeNotProvenOff, "a lost host is not proven off", pageFencing, []string{"HoldfastNodeUnclean"}},
+	{NodeOffline, "a host is not in the cluster", "docs/runbook/twonode-power.md", []string{"HoldfastNodeOffline", "HoldfastNotRedundant"}},
+	{NodeInMaintenance, "Pacemaker leaves a host alone", pageAlerts + "#holdfastnodeinmaintenance", []string{"HoldfastNodeInMaintenance"}},
+	{NodeInStandby, "a host is in standby", pageAlerts + "#holdfastnodestandby", []string{"HoldfastNodeStandby"}},
+	{NodeJoining, "a host is joining or leaving", pageAlerts, nil},
+	{NodeNoMember, "a host takes no part in the cluster", pageAlerts + "#holdfastnodecountmismatch", nil},
+	{ResourceNotWell, "kubelet or etcd on a host is not well; the page is that of the one", pageKubelet, []string{
+		"HoldfastResourceStopped", "HoldfastResourceFailed", "HoldfastResourceBlocked", "HoldfastResourceUnmanaged", "HoldfastResourceDisabled",
+	}},
+	{EtcdKeeperTroubled, "the etcd keeper of a host runs into an error", pageEtcd, nil},
+	{EtcdMember, "a member of etcd does not count for the quorum", "", nil},
+	{VIPHeldTwice, "two hosts say that they hold a VIP", pageTwoHolders, []string{"HoldfastVirtualIPHeldTwice"}},
+	{VIPForeignHolder, "a foreign host answers for a VIP", pageTwoHolders, nil},
+	{VIPLeftBehind, "a host answers for a VIP that it does not announce", pageTwoHolders, nil},
+	{VIPForgedAdverts, "somebody forges adverts for a VIP", pageTwoHolders, []string{"HoldfastVirtualIPForgedAdverts"}},
+	{VIPWithoutHolder, "no host holds a VIP", pageVIP, nil},
+	{VIPWithoutWrites, "no host holds a VIP, because etcd takes no writes", pageVIP, nil},
+	{VIPPeerMissing, "a host does not count a control plane among its peers for the API VIP", pageDeleted, nil},
+	{BackendMissing, "a balancer does not lead to a control plane", pageDeleted, nil},
+	{NetworkTroubled, "the network part of a host's agent runs into an error", pageVIP, nil},
+	{FirewallRefuses, "a firewall of the site refuses what the cluster needs", "docs/runbook/firewall.md", nil},
+	{NodeNotReady, "a kubelet is not ready", pageKubelet, nil},
+	{NodeCordoned, "a node is cordoned", "", nil},
+	{NodeDeleted, "a host that runs has no Node", pageDeleted, nil},
+	{NodeLabelsLost, "a Node lacks the labels of its role", pageDeleted, nil},
+	{NodesMissing, "the API lists fewer control planes than the site has", pageDeleted, nil},
+	{ObjectsDeleted, "objects of the cluster's own were deleted", pageDeleted, nil},
+	{OperatorNotWell, "a ClusterOperator is degraded or not available", "", nil},
+}
+
+// Kinds lists all kinds of findings of status.
+func Kinds() []Kind { return kinds }
+
+func pageOf(id ID) string {
+	for _, k := range kinds {
+		if k.ID == id {
+			return k.Page
+		}
+	}
+	return ""
+}
