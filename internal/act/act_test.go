@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -85,7 +86,7 @@ func newDoer() (*Doer, *fake) {
 	return &Doer{
 		Etcd: f, Process: fakeProcess{f}, Copy: f, StandIn: fakeStandIn{f}, Peer: f, PeerURL: "https://peer:2380",
 		WriteRecord: func(r state.EtcdRecord) error { return f.do("write %s %d", r.State, r.Seq) },
-		Ring:        func() uint64 { return 7 }, Log: func(string, ...any) {}, Event: f.event,
+		Ring:        func() uint64 { return 7 }, Log: slog.New(slog.DiscardHandler), Event: f.event,
 	}, f
 }
 
@@ -220,7 +221,7 @@ func TestEachStepEndsWithinItsLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			hang := hanging{}
 			d := &Doer{
-				Etcd: hang, Process: hangingProcess{}, Copy: hang, StandIn: hangingStandIn{}, Peer: hang, Log: func(string, ...any) {}, Event: func(state.Event) {},
+				Etcd: hang, Process: hangingProcess{}, Copy: hang, StandIn: hangingStandIn{}, Peer: hang, Log: slog.New(slog.DiscardHandler), Event: func(state.Event) {},
 				WriteRecord: func(state.EtcdRecord) error { time.Sleep(Limit(state.EtcdWriteRecord)); return nil },
 				Ring:        func() uint64 { return 7 },
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
 	"reflect"
@@ -87,6 +88,9 @@ func (e etcdChanges) MoveLeader(context.Context, state.MemberID) error   { retur
 
 var both = []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
 
+// logOf is the log of a test.
+func logOf(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+
 func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 	t.Helper()
 	memory, err := member.OpenMemory(filepath.Join(t.TempDir(), "memory"), "boot-2")
@@ -95,7 +99,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 	}
 	k := &Keeper{
 		Process: w, StandInResult: func() string { return "" }, SaveWish: func(state.EtcdWishNote) error { return nil },
-		Log: t.Logf, Event: func(e state.Event) { w.events = append(w.events, e) }, Publish: func(_ context.Context, text string) error {
+		Log: logOf(t), Event: func(e state.Event) { w.events = append(w.events, e) }, Publish: func(_ context.Context, text string) error {
 			if w.publishErr != nil {
 				return w.publishErr
 			}
@@ -133,7 +137,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 		Power:  func() state.Fact[string] { return state.Known("Off") },
 	}}
 	k.Doer = &act.Doer{
-		Etcd: etcdChanges{w}, Process: w, Copy: copyOf{w}, StandIn: noStandIn{}, Peer: otherHost{w}, Log: t.Logf, Event: k.Event,
+		Etcd: etcdChanges{w}, Process: w, Copy: copyOf{w}, StandIn: noStandIn{}, Peer: otherHost{w}, Log: logOf(t), Event: k.Event,
 		WriteRecord: func(r state.EtcdRecord) error { w.record = r; return w.do("write " + string(r.State)) },
 		Ring:        k.Observer.Ring,
 	}
