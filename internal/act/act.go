@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/state"
@@ -74,7 +75,9 @@ type Doer struct {
 	// Ring is the present membership of Corosync, zero for unknown.
 	Ring func() uint64
 	// Log receives what a person may want to know.
-	Log func(format string, args ...any)
+	Log *slog.Logger
+	// Event notes what was done. It does not wait: a step goes on at once.
+	Event func(state.Event)
 
 	fence single
 	power single
@@ -160,7 +163,8 @@ func (d *Doer) record(s state.EtcdSnapshot, v state.EtcdVerdict) error {
 	if err := d.WriteRecord(*v.Record); err != nil {
 		return err
 	}
-	d.Log("record %d: %s, member %s (%s: %s)", v.Record.Seq, v.Record.State, v.Record.Member, v.Rule, v.Reason)
+	d.Log.Info("the record of etcd is written", "seq", v.Record.Seq, "state", v.Record.State, "member", v.Record.Member, "rule", v.Rule, "why", v.Reason)
+	d.Event(state.RecordEvent(*v.Record, v))
 	return nil
 }
 
@@ -193,7 +197,7 @@ func (d *Doer) stop(ctx context.Context, s state.EtcdSnapshot) error {
 // the host from joining, since the living cluster holds all that it held.
 func (d *Doer) empty(ctx context.Context) error {
 	if err := d.Copy.Backup(ctx); err != nil {
-		d.Log("the given-up copy is not saved: %v", err)
+		d.Log.Warn("the given-up copy is not saved", "err", err)
 	}
 	return d.Copy.Empty(ctx)
 }
@@ -239,7 +243,8 @@ func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
 		if d.Ring() != s.Pacemaker.Ring {
 			return fmt.Errorf("%s is not fenced: the membership changed while Pacemaker was asked", s.Peer)
 		}
-		d.Log("asks Pacemaker to fence %s", s.Peer)
+		d.Log.Warn("Pacemaker is asked to fence the peer", "host", s.Peer)
+		d.Event(state.AskFenceEvent(s.Peer))
 		return bounded(ctx, fenceTime, d.Peer.Fence)
 	})
 }

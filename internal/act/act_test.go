@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +23,26 @@ type fake struct {
 	barred error
 	// gone is true where no copy lies on the disk.
 	gone bool
+
+	mu     sync.Mutex // a fence goes on beside its caller
+	events []state.Event
 }
 
 func (f *fake) do(format string, args ...any) error {
 	f.did <- fmt.Sprintf(format, args...)
 	return f.fail
+}
+
+func (f *fake) event(e state.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events = append(f.events, e)
+}
+
+func (f *fake) told() []state.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.events)
 }
 
 func (f *fake) RemoveMember(_ context.Context, id state.MemberID) error { return f.do("remove %s", id) }
@@ -69,7 +86,7 @@ func newDoer() (*Doer, *fake) {
 	return &Doer{
 		Etcd: f, Process: fakeProcess{f}, Copy: f, StandIn: fakeStandIn{f}, Peer: f, PeerURL: "https://peer:2380",
 		WriteRecord: func(r state.EtcdRecord) error { return f.do("write %s %d", r.State, r.Seq) },
-		Ring:        func() uint64 { return 7 }, Log: func(string, ...any) {},
+		Ring:        func() uint64 { return 7 }, Log: slog.New(slog.DiscardHandler), Event: f.event,
 	}, f
 }
 
@@ -125,6 +142,9 @@ func TestEachStepHasItsEffects(t *testing.T) {
 			if !slices.Equal(did, c.want) || len(f.did) > 0 {
 				t.Errorf("did %q and %d more, want %q", did, len(f.did), c.want)
 			}
+			if fences := slices.Equal(did, []string{"fence"}); fences != (len(f.told()) == 1 && f.told()[0].Kind == state.EventAskFence) || !fences && len(f.told()) > 0 {
+				t.Errorf("noted %+v", f.told())
+			}
 		})
 	}
 }
@@ -139,9 +159,12 @@ func TestNobodyIsFencedOnTheWordOfAnotherMembership(t *testing.T) {
 
 func TestARecordFollowsTheOneThatWasLookedAt(t *testing.T) {
 	d, f := newDoer()
-	v := state.EtcdVerdict{Action: state.EtcdWriteRecord, Record: &state.EtcdRecord{State: state.EtcdSole, Seq: 5}}
+	v := state.EtcdVerdict{Action: state.EtcdWriteRecord, Rule: "lead.sole", Record: &state.EtcdRecord{State: state.EtcdSole, Seq: 5}}
 	if err := d.Do(t.Context(), snapshot(), v); err != nil || <-f.did != "write sole 5" {
 		t.Error(err)
+	}
+	if got := f.told(); len(got) != 1 || got[0].Kind != state.EventRecord || got[0].State != state.EtcdSole || got[0].Seq != 5 || got[0].Rule != "lead.sole" {
+		t.Errorf("noted %+v", got)
 	}
 	v.Record.Seq = 6
 	if err := d.Do(t.Context(), snapshot(), v); err == nil || len(f.did) > 0 {
@@ -158,6 +181,9 @@ func TestAFirstStartIsWrittenDownBeforeIt(t *testing.T) {
 	d.WriteRecord = func(state.EtcdRecord) error { return errors.New("disk full") }
 	if err := d.Do(t.Context(), snapshot(), v); err == nil || len(f.did) > 0 {
 		t.Error("etcd was started, and nothing says so")
+	}
+	if got := f.told(); len(got) != 1 {
+		t.Errorf("a record that is not durable is noted: %+v", got)
 	}
 }
 
@@ -195,7 +221,7 @@ func TestEachStepEndsWithinItsLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			hang := hanging{}
 			d := &Doer{
-				Etcd: hang, Process: hangingProcess{}, Copy: hang, StandIn: hangingStandIn{}, Peer: hang, Log: func(string, ...any) {},
+				Etcd: hang, Process: hangingProcess{}, Copy: hang, StandIn: hangingStandIn{}, Peer: hang, Log: slog.New(slog.DiscardHandler), Event: func(state.Event) {},
 				WriteRecord: func(state.EtcdRecord) error { time.Sleep(Limit(state.EtcdWriteRecord)); return nil },
 				Ring:        func() uint64 { return 7 },
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/doctor"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -49,20 +50,20 @@ func newDoctorPublisher(log io.Writer) doctorPublisher {
 	}
 }
 
-// run goes on until the context ends. An API that is away is told later; a word
-// about it is said once.
+// run goes on until the context ends. An API that is away is told later.
 func (p doctorPublisher) run(ctx context.Context) error {
-	said := ""
+	trouble := pace.Trouble{Now: time.Now, Logf: func(format string, args ...any) {
+		_, _ = fmt.Fprintf(p.log, "tell what this host is like: "+format+"\n", args...)
+	}}
 	for {
 		pause := doctorEvery
-		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
+		err := p.publish(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		trouble.Hear(err)
+		if err != nil {
 			pause = doctorAgain
-			if err.Error() != said {
-				said = err.Error()
-				_, _ = fmt.Fprintf(p.log, "tell what this host is like: %v\n", err)
-			}
-		} else {
-			said = ""
 		}
 		if err := p.wait(ctx, pause); err != nil {
 			return err

@@ -20,7 +20,9 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/eventlog"
 	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 func newRun(streams command.Streams) *cobra.Command {
@@ -75,9 +77,17 @@ func settle(log io.Writer) {
 	}
 }
 
-// runAgent runs what this host's role and the cluster's shape ask for, until the
-// context ends or a part of it cannot go on.
+// runAgent runs the parts of the agent, and writes the events that they note.
 func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) error {
+	events := eventlog.OnThisHost(state.AgentEvents, time.Now, func(format string, args ...any) {
+		_, _ = fmt.Fprintf(log, format+"\n", args...)
+	})
+	return events.During(ctx, func(ctx context.Context) error { return runParts(ctx, s, log, address, events.Append) })
+}
+
+// runParts runs what this host's role and the cluster's shape ask for, until the
+// context ends or a part of it cannot go on.
+func runParts(ctx context.Context, s *site.Site, log io.Writer, address string, event func(state.Event)) error {
 	if err := install.CloseFiles("/"); err != nil {
 		_, _ = fmt.Fprintln(log, err) // all that is about keeps the host going
 	}
@@ -91,7 +101,7 @@ func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) 
 		return err
 	}
 	if s.Role.ControlPlane() {
-		agent := controlplane.New(controlplane.Options{Site: s, Log: log, Now: time.Now})
+		agent := controlplane.New(controlplane.Options{Site: s, Log: log, Now: time.Now, Event: event})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error {

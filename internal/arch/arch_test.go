@@ -56,6 +56,8 @@ var layers = map[string]layer{
 	"internal/jointoken":    pure,
 	"internal/host":         effect,
 	"internal/records":      effect,
+	"internal/pace":         effect,
+	"internal/eventlog":     effect,
 	"internal/keys":         effect,
 	"internal/kube":         effect,
 	"internal/labprogram":   effect,

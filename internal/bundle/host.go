@@ -103,6 +103,7 @@ func files() []fileSet {
 		{"fencing/confirmations.jsonl", "what persons confirmed on this host", state.ConfirmationsPath, ""},
 		{"fencing/fenced.txt", "proofs of fences of this boot", state.FencedDir, `.+[.]json`},
 		{"incidents.txt", "reports of incidents", "/var/lib/holdfast/incidents", `.+[.]json`},
+		{"events.txt", "what the programs of the host noted", state.EventsDir, `.+[.]jsonl`},
 		{"network/network.json", "how the network of the host is doing", state.NetworkStatusPath, ""},
 		{"network/kept.txt", "what of the network outlives a boot", "/var/lib/holdfast/network", `.+[.]json`},
 		{"network/keepalived.txt", "keepalived's configuration", "/etc/holdfast/keepalived", `.+[.]conf`},

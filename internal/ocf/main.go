@@ -43,13 +43,13 @@ func root(s command.Streams) *cobra.Command {
 }
 
 func serve(ctx context.Context, s command.Streams) error {
+	log := command.JournalLogger(s.Err)
 	name, err := nodeName()
-	if err != nil { // it is asked for again
-		_, _ = fmt.Fprintln(s.Err, err)
+	if err != nil {
+		log.Warn("this host's name is asked for again", "err", err)
 	}
 	return agentetcd.Serve(ctx, agentetcd.Options{
-		Host: name, Rename: nodeName, Now: time.Now,
-		Log: func(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) },
+		Host: name, Rename: nodeName, Now: time.Now, Log: log,
 	})
 }
 

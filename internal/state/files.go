@@ -31,4 +31,7 @@ const (
 	FencingPendingDir = "/var/lib/holdfast/fencing/pending"
 	// FencingHistoryPath keeps every fence, one JSON object (FenceEntry) in a line.
 	FencingHistoryPath = "/var/lib/holdfast/fencing/history.jsonl"
+	// EventsDir holds the events of this host: NAME.jsonl of each program that notes
+	// any, one JSON object (Event) in a line, and NAME.old.jsonl with those before.
+	EventsDir = "/var/lib/holdfast/events"
 )

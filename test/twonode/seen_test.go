@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 	"github.com/holdfast/holdfast/test/twonode/witness"
 )
@@ -280,16 +281,26 @@ func (tr *trial) delays(r witness.Recording) {
 	tr.result.AgentCPU = witness.Spent(tr.seen.prometheus.Costs(), tr.at, time.Now())
 }
 
-// journal is what the hosts' cluster manager and agents of etcd logged since the
-// trial began.
+// journal is what a host's cluster manager logged, and etcd's keeper noted, since
+// the trial began.
 func (tr *trial) journal(host string) []witness.Line {
 	tr.Helper()
 	since := tr.began.UTC().Format("2006-01-02 15:04:05")
-	out, err := tr.Sh(tr.Context(), host, "journalctl --no-pager -o json --output-fields=MESSAGE -u corosync -u pacemaker -u podman-etcd --utc --since '"+since+"'")
+	out, err := tr.Sh(tr.Context(), host, "journalctl --no-pager -o json --output-fields=MESSAGE -u corosync -u pacemaker --utc --since '"+since+"'")
 	if err != nil {
 		tr.Errorf("journal of %s: %v", host, err)
 	}
-	return witness.Journal(host, []byte(out))
+	lines := witness.Journal(host, []byte(out))
+	events, err := tr.sh(tr.Context(), host, "cat "+state.EventsDir+"/"+state.EtcdEvents+"*.jsonl")
+	if err != nil {
+		tr.Errorf("events of %s: %v", host, err)
+	}
+	for _, l := range witness.Events(host, []byte(events)) {
+		if !l.At.Before(tr.began) {
+			lines = append(lines, l)
+		}
+	}
+	return lines
 }
 
 // outages are when nobody could write to the API.

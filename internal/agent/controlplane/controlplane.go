@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/agent/install"
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/observe/own"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
 )
@@ -25,6 +25,8 @@ type Options struct {
 	Site *site.Site
 	Log  io.Writer
 	Now  func() time.Time
+	// Event notes what was done to the API. It does not wait.
+	Event func(state.Event)
 }
 
 // Agent is the agent of one control plane.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/site"
 	"github.com/holdfast/holdfast/internal/state"
@@ -29,7 +29,7 @@ func (r *Agent) keepTaints(ctx context.Context) {
 	}
 	wake := newWaker()
 	t := &taints{
-		host: r.facts.NodeName, boot: observe.Boot, now: r.Now, logf: r.logf,
+		host: r.facts.NodeName, boot: observe.Boot, now: r.Now, logf: r.logf, event: r.Event,
 		evidence: records.Files{}.AllFenced,
 		word:     confirmed,
 		report:   func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },

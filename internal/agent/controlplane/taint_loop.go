@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -34,6 +34,7 @@ type taints struct {
 	boot     func() (id string, uptime time.Duration, err error)
 	now      func() time.Time
 	logf     func(format string, args ...any)
+	event    func(state.Event) // does not wait
 	evidence func() ([]state.EtcdFenced, error)
 	// word reports whether a person has confirmed anything in this boot.
 	word   func() bool
@@ -151,6 +152,7 @@ func (t *taints) node(ctx context.Context, in outofservice.Input) (again bool, e
 			return true, err
 		}
 		t.logf("taint %s of node %s: %s, %s", outofservice.Key, in.Node.Name, v.Action, v.Reason)
+		t.event(state.TaintEvent(in.Node.Name, v.Action == outofservice.Add, v.Reason))
 		t.note(in.Node.Name, v.Action == outofservice.Add)
 	}
 	if v.Unready {

@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -32,6 +32,7 @@ type world struct {
 	unheard int // how often it does not take that the node is not ready
 	asked   int
 	log     []string
+	events  []state.Event
 }
 
 func newWorld() *world {
@@ -87,7 +88,8 @@ func (w *world) taints() *taints {
 	logf := func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
 	return &taints{
 		host: "cp-1", api: w, now: now, logf: logf, trouble: pace.Trouble{Logf: logf, Now: now},
-		boot: func() (string, time.Duration, error) { return "b", time.Hour, nil },
+		event: func(e state.Event) { w.events = append(w.events, e) },
+		boot:  func() (string, time.Duration, error) { return "b", time.Hour, nil },
 		evidence: func() ([]state.EtcdFenced, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -128,6 +130,9 @@ func TestAFencedNodeIsTaintedUntilItIsBack(t *testing.T) {
 	w.returns()
 	if ts.step(t.Context()); w.isTainted() || outofservice.Ours(w.node) {
 		t.Errorf("%+v", w.node)
+	}
+	if e := w.events; len(e) != 2 || e[0].Kind != state.EventTaint || e[1].Kind != state.EventUntaint || e[0].Target != "cp-2" || e[0].Why == "" {
+		t.Errorf("noted %+v", e)
 	}
 }
 

@@ -73,7 +73,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 			}
 			return describe(*s.Last)
 		},
-		SaveWish: d.files.WriteWish, Log: d.Log, Reach: sense.race.reach,
+		SaveWish: d.files.WriteWish, Log: d.Log, Event: d.events.Append, Reach: sense.race.reach,
 	}
 	k.Observer.Sources = limited(k.Observer.Sources)
 	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
@@ -81,7 +81,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 		Etcd: membership{client}, Process: process, Copy: copies{p, func() { process.starts = etcdhealth.Starts{} }},
 		StandIn: vote, Peer: other{peer},
 		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
-		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log,
+		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log, Event: d.events.Append,
 	}
 	d.bmc, d.sense = bmc, sense
 	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return d.provenOff(peer) }

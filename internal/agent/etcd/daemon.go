@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/eventlog"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/state"
@@ -26,7 +28,7 @@ type Options struct {
 	// Rename asks for the name again, where the one before is none of the two.
 	Rename func() (string, error)
 	Now    func() time.Time
-	Log    func(format string, args ...any)
+	Log    *slog.Logger
 }
 
 // daemon answers from the first moment; it keeps etcd once it knows the pair.
@@ -34,6 +36,7 @@ type daemon struct {
 	Options
 	files  records.Files
 	socket string
+	events *eventlog.Log
 
 	kept    atomic.Pointer[Keeper]
 	bmc     *bmc
@@ -69,7 +72,8 @@ var errAgain = errors.New("the parameters changed: beginning anew")
 func Serve(ctx context.Context, o Options) error {
 	d := newDaemon(o, records.Files{}, state.EtcdSocketPath)
 	d.prepare, d.alone = d.assemble, OnThisHost() //nolint:contextcheck // what takes no context reads /proc
-	if err := d.run(ctx); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
+	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, d.logf)
+	if err := d.events.During(ctx, d.run); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
 		return err
 	}
 	return nil
@@ -86,7 +90,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.keep(ctx) })
 	if every, watched := host.WatchdogInterval(); watched {
 		group.Go(func() error {
-			return host.Watchdog(ctx, every, d.hung, func() error { return host.Notify("WATCHDOG=1") }, d.Log)
+			return host.Watchdog(ctx, every, d.hung, func() error { return host.Notify("WATCHDOG=1") }, d.logf)
 		})
 	}
 	group.Go(func() error {
@@ -99,6 +103,9 @@ func (d *daemon) run(ctx context.Context) error {
 	})
 	return group.Wait()
 }
+
+// logf is for what the agent of a host uses too, whose log has lines alone.
+func (d *daemon) logf(format string, args ...any) { d.Log.Warn(fmt.Sprintf(format, args...)) }
 
 // hung is what the keeper's loop does for longer than it may.
 func (d *daemon) hung() string {
@@ -159,7 +166,7 @@ func (d *daemon) troubled(err error) error {
 			now.since = last.since
 		}
 		d.cannot.Store(&now)
-		d.Log("etcd cannot be kept on this host: %v", err)
+		d.Log.Error("etcd cannot be kept on this host", "err", err)
 	}
 	return err
 }

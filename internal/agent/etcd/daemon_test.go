@@ -31,7 +31,7 @@ func begin(t *testing.T, prepare func(*site)) *site {
 	dir := t.TempDir()
 	no := state.Known(false)
 	s := &site{seen: podmanetcd.Seen{Held: no, Lives: no, StandsIn: no}, ended: make(chan error, 1)}
-	s.daemon = newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, records.Files{Root: dir}, filepath.Join(dir, "s"))
+	s.daemon = newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, records.Files{Root: dir}, filepath.Join(dir, "s"))
 	s.prepare = func(p state.EtcdParameters) (*Keeper, error) {
 		if _, err := p.Peer(s.Host); err != nil {
 			return nil, err
@@ -293,7 +293,7 @@ func TestAWatchThatFailsIsNoReasonToLeaveEtcdAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		tries := 0
-		err := lasting(ctx, t.Logf, func() error {
+		err := lasting(ctx, logOf(t), "it failed", func() error {
 			if tries++; tries == 3 {
 				stop()
 			}

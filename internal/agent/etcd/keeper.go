@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -62,7 +63,9 @@ type Keeper struct {
 	StandInResult func() string
 	// SaveWish keeps the wish over a restart of the daemon.
 	SaveWish func(state.EtcdWishNote) error
-	Log      func(format string, args ...any)
+	Log      *slog.Logger
+	// Event notes what this host saw, decided or did. It does not wait.
+	Event func(state.Event)
 	// Reach is what this host knows of its own reach; nil for nothing.
 	Reach func() state.Reach
 
@@ -193,10 +196,9 @@ func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSna
 	_ = k.within(ctx, "the look at etcd's process", watchTime, func(context.Context) error { p = k.Process.State(s.Uptime); return nil })
 	p.Mute, p.Unwanted, p.Stale = k.Observer.Mute(s), w.Wish == state.EtcdStopped, stale(s)
 	if why := etcdhealth.End(p); why != "" {
-		if p.Unwanted {
-			k.Log("%s: it is ended", why)
-		} else {
-			k.Log("%s: it is ended, and restarted with the same data", why)
+		k.Log.Warn("etcd's process is ended", "why", why, "restarted", !p.Unwanted)
+		if !p.Unwanted {
+			k.Event(state.RestartEvent(why))
 		}
 		return k.within(ctx, "the end of etcd's process", killTime, k.Process.Kill)
 	}
@@ -208,7 +210,7 @@ func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSna
 	if err != nil || !old {
 		return err
 	}
-	k.Log("the manifest of etcd changed: etcd is restarted in place")
+	k.Log.Info("the manifest of etcd changed: etcd is restarted in place")
 	return k.within(ctx, "the restart of etcd", restartTime, k.Process.Restart)
 }
 
@@ -233,13 +235,14 @@ func acts(a state.EtcdAction) bool {
 	return a != state.EtcdIdle && a != state.EtcdWait && a != state.EtcdAskHuman
 }
 
-// note remembers since when the same rule decides, and logs when another does.
+// note remembers since when the same rule decides, and tells when another does.
 func (k *Keeper) note(s state.EtcdSnapshot, v state.EtcdVerdict) {
 	if v.Rule == k.rule {
 		return
 	}
 	k.rule, k.ruleSince, k.lastMove = v.Rule, s.Uptime, s.Uptime
-	k.Log("%s: %s (%s)", v.Rule, v.Action, v.Reason)
+	k.Log.Info("another rule decides", "rule", v.Rule, "action", v.Action, "why", v.Reason)
+	k.Event(state.DecisionEvent(v))
 }
 
 // publish tells the peer what changed since it was told last.
@@ -316,7 +319,7 @@ func (k *Keeper) tell(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVe
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if r.Problem != "" && r.Problem != k.report.Problem {
-		k.Log("%s: %s", v.Rule, r.Problem)
+		k.Log.Warn("a round failed", "rule", v.Rule, "err", r.Problem)
 	}
 	k.report = r
 	close(k.changed)
@@ -370,7 +373,8 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 	k.mu.Lock()
 	k.wish = w
 	k.mu.Unlock()
-	k.Log("Pacemaker wants etcd %s", wish)
+	k.Log.Info("Pacemaker wants something else of etcd", "wish", wish)
+	k.Event(state.WishEvent(wish))
 	k.Wake()
 	return nil
 }

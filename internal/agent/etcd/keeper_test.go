@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
 	"reflect"
@@ -34,6 +35,16 @@ type world struct {
 	ticking    sync.Mutex // of the clock: not only the loop asks what time it is
 	clock      time.Duration
 	outdated   int // how often that was asked
+	events     []state.Event
+}
+
+// told are the events that were noted, without what repeats the verdict's words.
+func (w *world) told() (out []state.Event) {
+	for _, e := range w.events {
+		e.Why = ""
+		out = append(out, e)
+	}
+	return out
 }
 
 func (w *world) do(what string) error { w.did = append(w.did, what); return nil }
@@ -77,6 +88,9 @@ func (e etcdChanges) MoveLeader(context.Context, state.MemberID) error   { retur
 
 var both = []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
 
+// logOf is the log of a test.
+func logOf(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+
 func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 	t.Helper()
 	memory, err := member.OpenMemory(filepath.Join(t.TempDir(), "memory"), "boot-2")
@@ -85,7 +99,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 	}
 	k := &Keeper{
 		Process: w, StandInResult: func() string { return "" }, SaveWish: func(state.EtcdWishNote) error { return nil },
-		Log: t.Logf, Publish: func(_ context.Context, text string) error {
+		Log: logOf(t), Event: func(e state.Event) { w.events = append(w.events, e) }, Publish: func(_ context.Context, text string) error {
 			if w.publishErr != nil {
 				return w.publishErr
 			}
@@ -123,7 +137,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 		Power:  func() state.Fact[string] { return state.Known("Off") },
 	}}
 	k.Doer = &act.Doer{
-		Etcd: etcdChanges{w}, Process: w, Copy: copyOf{w}, StandIn: noStandIn{}, Peer: otherHost{w}, Log: t.Logf,
+		Etcd: etcdChanges{w}, Process: w, Copy: copyOf{w}, StandIn: noStandIn{}, Peer: otherHost{w}, Log: logOf(t), Event: k.Event,
 		WriteRecord: func(r state.EtcdRecord) error { w.record = r; return w.do("write " + string(r.State)) },
 		Ring:        k.Observer.Ring,
 	}
@@ -223,6 +237,9 @@ func TestAFrozenEtcdIsEndedAndStartedAgain(t *testing.T) {
 	if !slices.Equal(w.did, []string{"kill", "start"}) {
 		t.Errorf("did %q", w.did)
 	}
+	if n := len(slices.DeleteFunc(w.events, func(e state.Event) bool { return e.Kind != state.EventRestart || e.Why == "" })); n != 1 {
+		t.Errorf("%d restarts are noted", n)
+	}
 }
 
 func TestKubeletsEtcdIsLeftAlone(t *testing.T) {
@@ -234,6 +251,41 @@ func TestKubeletsEtcdIsLeftAlone(t *testing.T) {
 	}
 	if len(w.did) > 0 {
 		t.Errorf("did %q", w.did)
+	}
+}
+
+// TestTheKeeperNotesWhatReportsAreMadeOf has a host that loses its peer.
+func TestTheKeeperNotesWhatReportsAreMadeOf(t *testing.T) {
+	w := &world{record: pairRecord(), running: true, leader: 0xa, peer: peerPair()}
+	k := newKeeper(t, w, state.EtcdNotAsked)
+	if err := k.Ask(state.EtcdStarted); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Ask(state.EtcdStarted); err != nil { // the same is no news
+		t.Fatal(err)
+	}
+	two := state.Known(state.Membership{Ring: 7, Members: []string{"alpha", "beta"}, Quorate: true})
+	one := state.Known(state.Membership{Ring: 8, Members: []string{"alpha"}, Quorate: true})
+	k.meets(two)
+	k.turn(t.Context())
+	k.turn(t.Context())
+	w.peer = nil
+	k.meets(one)
+	k.turn(t.Context())
+	want := []state.Event{
+		state.WishEvent(state.EtcdStarted),
+		state.MembershipEvent(two),
+		{Kind: state.EventDecision, Rule: "equal.idle", Action: state.EtcdIdle},
+		state.MembershipEvent(one),
+		{Kind: state.EventDecision, Rule: "gone.unproved", Action: state.EtcdWait},
+	}
+	if got := w.told(); !reflect.DeepEqual(got, want) {
+		t.Errorf("noted\n%+v, want\n%+v", got, want)
+	}
+	for _, e := range w.events {
+		if e.Kind == state.EventDecision && e.Why == "" {
+			t.Errorf("%s says no reason", e.Kind)
+		}
 	}
 }
 

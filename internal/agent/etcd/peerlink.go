@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/etcd"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/state"
 )
 
@@ -27,8 +27,6 @@ const (
 	maxWord = 16 << 10
 	// mostAddresses bounds how many addresses of a host are told and asked.
 	mostAddresses = 8
-	// listenRetry is how soon listening is tried again.
-	listenRetry = 5 * time.Second
 )
 
 // pairTLS proves each of two hosts to the other with the certificates by which
@@ -52,21 +50,8 @@ func (p pairTLS) config() (*tls.Config, error) {
 
 // server answers the peer until the context ends. A host that cannot listen
 // takes part in a race by its own evidence alone.
-func (p pairTLS) serve(ctx context.Context, port int, answer func(back bool) state.RaceAnswer, tell func(string, ...any)) error {
-	var trouble string
-	for {
-		err := p.serveOnce(ctx, port, answer)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil && err.Error() != trouble {
-			trouble = err.Error()
-			tell("the peer cannot ask this host: %s", trouble)
-		}
-		if err := host.Sleep(ctx, listenRetry); err != nil {
-			return err
-		}
-	}
+func (p pairTLS) serve(ctx context.Context, port int, answer func(back bool) state.RaceAnswer, log *slog.Logger) error {
+	return lasting(ctx, log, "the peer cannot ask this host", func() error { return p.serveOnce(ctx, port, answer) })
 }
 
 func (p pairTLS) serveOnce(ctx context.Context, port int, answer func(back bool) state.RaceAnswer) error {

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -28,7 +29,7 @@ type race struct {
 	// ask asks the peer over every network that joins the hosts: back says that it
 	// is there again, and that no promise is wanted.
 	ask func(ctx context.Context, back bool) (state.RaceAnswer, error)
-	log func(format string, args ...any)
+	log *slog.Logger
 	// peer is the other host; answers asks at some addresses whether it is there.
 	peer    string
 	answers func(context.Context, []netip.Addr) (state.Fact[bool], error)
@@ -57,7 +58,7 @@ type race struct {
 	hurry      chan struct{} // the same: ask the neighbours
 }
 
-func newRace(second bool, uptime func() time.Duration, log func(string, ...any)) *race {
+func newRace(second bool, uptime func() time.Duration, log *slog.Logger) *race {
 	return &race{
 		uptime: uptime, log: log, side: fencerace.Side{Second: second}, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		fenced: func() time.Duration { return 0 }, promised: func() {},
@@ -71,7 +72,7 @@ func (r *race) setReach(reach state.Reach) {
 	before := r.side.Reach
 	r.side.Reach = reach
 	if before.State != reach.State || before.Why != reach.Why {
-		r.log("reach: %s (%s)", orUnknown(reach.State), reach.Why)
+		r.log.Info("reach", "state", orUnknown(reach.State), "why", reach.Why)
 	}
 }
 
@@ -141,7 +142,7 @@ func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceR
 	}
 	r.side, r.side.Fault = side, ""
 	if turn.Turn != r.turn {
-		r.log("race to fence %s: %s %s", q.Target, turn.Turn, turn.Why)
+		r.log.Info("race to fence", "host", q.Target, "turn", turn.Turn, "why", turn.Why)
 	}
 	r.turn = turn.Turn
 	if r.known && (!r.there || now-r.met >= settled && r.boot != "" && r.boot == r.lostBoot) {
@@ -176,7 +177,7 @@ func (r *race) answer(back bool) state.RaceAnswer {
 	kept := r.side.Kept
 	out, r.side = fencerace.Answer(r.side, r.uptime())
 	if kept == 0 && r.side.Kept != 0 {
-		r.log("race: gives way to the peer: %s", r.side.Reach.Why)
+		r.log.Info("race: gives way to the peer", "why", r.side.Reach.Why)
 	}
 	return out
 }
@@ -234,13 +235,13 @@ func (r *race) askOnce(ctx context.Context) {
 		return
 	case err != nil:
 		if !r.unanswered && ctx.Err() == nil {
-			r.log("race: the peer does not say whether it gives way: %v", err)
+			r.log.Warn("race: the peer does not say whether it gives way", "err", err)
 		}
 		r.unanswered = true
 		return
 	}
 	if a.GivesWay > 0 && r.side.Given == 0 {
-		r.log("race: the peer gives way: %s", a.Reach.Why)
+		r.log.Info("race: the peer gives way", "why", a.Reach.Why)
 	}
 	if a.GivesWay > 0 {
 		r.side.Given = sent + a.GivesWay
@@ -252,7 +253,7 @@ func (r *race) askOnce(ctx context.Context) {
 func (r *race) heard(ctx context.Context) state.Fact[bool] {
 	answers, err := r.answers(ctx, r.peerAt())
 	if err != nil {
-		r.log("this host cannot find out whether its peer still answers: %v", err)
+		r.log.Warn("this host cannot find out whether its peer still answers", "err", err)
 		return state.Fact[bool]{}
 	}
 	r.mu.Lock()
@@ -288,7 +289,7 @@ func (r *race) askBack(ctx context.Context) {
 		return
 	}
 	if r.side = fencerace.Release(r.side, a, sent); r.side.Kept == 0 {
-		r.log("race: both hosts are there again: this one gives way no more")
+		r.log.Info("race: both hosts are there again: this one gives way no more")
 	}
 }
 

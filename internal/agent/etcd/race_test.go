@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +30,7 @@ var anyRing = state.Known(state.Membership{Ring: 1})
 func lostRace(t *testing.T) *race {
 	t.Helper()
 	begin := time.Now().Add(-time.Hour)
-	r := newRace(false, func() time.Duration { return time.Since(begin) }, t.Logf)
+	r := newRace(false, func() time.Duration { return time.Since(begin) }, logOf(t))
 	r.setMembership(anyRing, true)
 	r.setMembership(anyRing, false)
 	return r
@@ -76,7 +77,7 @@ func TestThePeerIsAskedOftenAfterItsLossAndThenNowAndThen(t *testing.T) {
 
 func TestAHostThatNeverHadItsPeerAsksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRace(false, func() time.Duration { return time.Hour }, t.Logf)
+		r := newRace(false, func() time.Duration { return time.Hour }, logOf(t))
 		r.ask = func(context.Context, bool) (state.RaceAnswer, error) {
 			t.Error("asked")
 			return state.RaceAnswer{}, nil
@@ -132,7 +133,7 @@ func TestAMembershipThatIsUnknownChangesNothing(t *testing.T) {
 }
 
 func TestALossHurriesTheNeighboursAndTakesNobodysTime(t *testing.T) {
-	r := newRace(false, func() time.Duration { return time.Hour }, t.Logf)
+	r := newRace(false, func() time.Duration { return time.Hour }, logOf(t))
 	for range 3 { // nobody listens yet
 		r.setMembership(anyRing, true)
 		r.setMembership(anyRing, false)
@@ -157,7 +158,7 @@ func stalledBy(sick string) state.EtcdReport {
 }
 
 func TestAPeerAtFaultIsNotWaitedForWhileItIsAtFault(t *testing.T) {
-	r := newRace(true, func() time.Duration { return time.Hour }, t.Logf)
+	r := newRace(true, func() time.Duration { return time.Hour }, logOf(t))
 	q := state.RaceRequest{Target: "alpha", Readable: true}
 	if got := r.decide(q, stalledBy("its disk does not answer")); got.Turn != state.RaceFirst || !strings.Contains(got.Why, "its disk does not answer") {
 		t.Errorf("%+v", got)
@@ -181,7 +182,7 @@ func TestWhoHasThePowerCutPromisesNothing(t *testing.T) {
 
 func TestGivingWayBeginsWhenTheBMCCanBeRead(t *testing.T) {
 	now := time.Hour
-	r := newRace(false, func() time.Duration { return now }, t.Logf)
+	r := newRace(false, func() time.Duration { return now }, logOf(t))
 	r.setReach(state.Reach{State: state.ReachNo, Why: "the cable carries no signal"})
 	r.decide(state.RaceRequest{Target: "cp-2"}, state.EtcdReport{})
 	now += 10 * time.Minute // its fencing network hangs
@@ -196,7 +197,7 @@ func TestGivingWayBeginsWhenTheBMCCanBeRead(t *testing.T) {
 }
 
 func TestTheFenceAgentIsAnswered(t *testing.T) {
-	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, records.Files{Root: t.TempDir()}, "")
+	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, records.Files{Root: t.TempDir()}, "")
 	ask := func(body string) (int, state.FenceRace) {
 		w := httptest.NewRecorder()
 		d.raceOf(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+state.RaceRequestPath, strings.NewReader(body)))
@@ -207,7 +208,7 @@ func TestTheFenceAgentIsAnswered(t *testing.T) {
 	if code, got := ask(`{"target":"beta"}`); code != http.StatusOK || got.Turn != state.RaceOrder {
 		t.Errorf("before etcd is kept the order decides: %d, %+v", code, got)
 	}
-	r := newRace(true, func() time.Duration { return time.Hour }, t.Logf)
+	r := newRace(true, func() time.Duration { return time.Hour }, logOf(t))
 	r.setReach(state.Reach{State: state.ReachNo, Why: "the cable carries no signal"})
 	d.race.Store(r)
 	if code, got := ask(`{"target":"beta","readable":true}`); code != http.StatusOK || got.Turn != state.RaceLast || got.Until != time.Hour+fencerace.Keep {
@@ -224,7 +225,7 @@ func TestTheNextCutMayBeTheOtherHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now().Add(-time.Hour)
 		uptime := func() time.Duration { return time.Since(begin) }
-		one, two := newRace(false, uptime, t.Logf), newRace(true, uptime, t.Logf)
+		one, two := newRace(false, uptime, logOf(t)), newRace(true, uptime, logOf(t))
 		asks := func(r, peer *race) {
 			r.ask = func(_ context.Context, back bool) (state.RaceAnswer, error) { return peer.answer(back), nil }
 		}
@@ -265,7 +266,7 @@ func TestTheNextCutMayBeTheOtherHosts(t *testing.T) {
 }
 
 func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
-	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: t.Logf}, records.Files{Root: t.TempDir()}, "")
+	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, records.Files{Root: t.TempDir()}, "")
 	ask := func(body string) (int, state.Fact[bool]) {
 		w := httptest.NewRecorder()
 		d.heardOf(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+state.HeardRequestPath, strings.NewReader(body)))
@@ -282,7 +283,7 @@ func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
 	}
 	var found state.Fact[bool]
 	var failed error
-	r := newRace(true, func() time.Duration { return time.Hour }, t.Logf)
+	r := newRace(true, func() time.Duration { return time.Hour }, logOf(t))
 	r.peer, r.answers = "beta", func(context.Context, []netip.Addr) (state.Fact[bool], error) { return found, failed }
 	d.race.Store(r)
 	for _, c := range []struct {
@@ -310,7 +311,7 @@ func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
 }
 
 func TestThePeerIsAskedWhereItWasHeardOfLast(t *testing.T) {
-	r := newRace(false, func() time.Duration { return time.Hour }, t.Logf)
+	r := newRace(false, func() time.Duration { return time.Hour }, logOf(t))
 	address := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }
 	for n := range byte(mostAddresses + 3) {
 		r.heardOf([]netip.Addr{address(n), address(n)})
@@ -385,16 +386,16 @@ func TestAPeerThatDoesNotAnswerTakesNoTime(t *testing.T) {
 func TestAHostThatCannotListenSaysSoOnceAndTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		var told atomic.Int64
+		var told strings.Builder // read once it has ended
 		ended := make(chan error)
 		go func() {
-			ended <- pairTLS{}.serve(ctx, -1, nil, func(string, ...any) { told.Add(1) })
+			ended <- pairTLS{}.serve(ctx, -1, nil, slog.New(slog.NewTextHandler(&told, nil)))
 		}()
-		time.Sleep(10 * listenRetry)
+		time.Sleep(10 * retryAfter)
 		synctest.Wait()
 		stop()
-		if err := <-ended; !errors.Is(err, context.Canceled) || told.Load() != 1 {
-			t.Errorf("told %d times, %v", told.Load(), err)
+		if err := <-ended; !errors.Is(err, context.Canceled) || strings.Count(told.String(), "the peer cannot ask this host") != 1 {
+			t.Errorf("told %q, %v", told.String(), err)
 		}
 	})
 }
@@ -403,7 +404,7 @@ func TestAHostThatCannotListenSaysSoOnceAndTriesAgain(t *testing.T) {
 // come back after a reset.
 func TestAPeerIsThereOnceItStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRace(false, func() time.Duration { return time.Since(time.Unix(0, 0)) }, t.Logf)
+		r := newRace(false, func() time.Duration { return time.Since(time.Unix(0, 0)) }, logOf(t))
 		lost := func() { r.setMembership(anyRing, false) }
 		back := func(boot string) func() {
 			return func() {

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ type senses struct {
 	link   pairTLS
 }
 
-func newSenses(name, peer string, p state.EtcdParameters, client *etcd.Client, process *process, log func(string, ...any)) *senses {
+func newSenses(name, peer string, p state.EtcdParameters, client *etcd.Client, process *process, log *slog.Logger) *senses {
 	const pki = state.EtcdPKIDir
 	s := &senses{
 		pulse: &pulse{
@@ -43,13 +44,13 @@ func newSenses(name, peer string, p state.EtcdParameters, client *etcd.Client, p
 }
 
 // watch keeps the senses awake until the context ends.
-func (s *senses) watch(ctx context.Context, group *errgroup.Group, log func(string, ...any)) {
+func (s *senses) watch(ctx context.Context, group *errgroup.Group, log *slog.Logger) {
 	group.Go(func() error { return s.pulse.run(ctx) })
 	group.Go(func() error { return s.race.listen(ctx) })
 	group.Go(func() error { return s.link.serve(ctx, state.RacePort, s.race.answer, log) })
 	group.Go(func() error {
 		return reach.Watch(ctx, s.prober, s.race.contact, s.race.hurry, s.race.setReach, func(err error) {
-			log("this host cannot find out how far it reaches: %v", err)
+			log.Warn("this host cannot find out how far it reaches", "err", err)
 		})
 	})
 }

@@ -208,7 +208,7 @@ func TestOnlyThePeerIsAnsweredAndBelieved(t *testing.T) {
 	forged.ca = one.ca // it believes the host, and is not believed
 	port := int(porttest.Free(t))
 	go func() {
-		_ = one.serve(t.Context(), port, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Minute} }, t.Logf)
+		_ = one.serve(t.Context(), port, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Minute} }, logOf(t))
 	}()
 	at := []netip.Addr{netip.MustParseAddr("127.0.0.9"), netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}
 	var answer state.RaceAnswer
@@ -226,7 +226,7 @@ func TestOnlyThePeerIsAnsweredAndBelieved(t *testing.T) {
 	}
 	impostor := int(porttest.Free(t))
 	go func() {
-		_ = third.serve(t.Context(), impostor, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Hour} }, t.Logf)
+		_ = third.serve(t.Context(), impostor, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Hour} }, logOf(t))
 	}()
 	if answer, err := two.ask(t.Context(), impostor, at, false); err == nil {
 		t.Errorf("a node that is not the peer was believed: %+v", answer)
@@ -236,7 +236,7 @@ func TestOnlyThePeerIsAnsweredAndBelieved(t *testing.T) {
 func TestAHostThatIsCutOffGivesWayAndItsPeerGoesFirst(t *testing.T) {
 	now := time.Hour
 	clock := func() time.Duration { return now }
-	first, second := newRace(false, clock, t.Logf), newRace(true, clock, t.Logf)
+	first, second := newRace(false, clock, logOf(t)), newRace(true, clock, logOf(t))
 	second.ask = func(_ context.Context, back bool) (state.RaceAnswer, error) { return first.answer(back), nil }
 	both := state.Known(state.Membership{Ring: 1})
 	for _, r := range []*race{first, second} {
@@ -259,7 +259,7 @@ func TestAHostThatIsCutOffGivesWayAndItsPeerGoesFirst(t *testing.T) {
 }
 
 func TestTheReturnOfThePeerEndsWhatItPromised(t *testing.T) {
-	r := newRace(true, func() time.Duration { return time.Hour }, t.Logf)
+	r := newRace(true, func() time.Duration { return time.Hour }, logOf(t))
 	r.ask = func(context.Context, bool) (state.RaceAnswer, error) {
 		return state.RaceAnswer{GivesWay: time.Minute}, nil
 	}

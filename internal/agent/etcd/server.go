@@ -237,7 +237,7 @@ func (d *daemon) serve(ctx context.Context, path string) error {
 		if !errors.Is(err, errSocketGone) {
 			return err
 		}
-		d.Log("%v: it listens anew", err)
+		d.Log.Warn("the daemon listens anew", "err", err)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -26,14 +28,13 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error {
 		return pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
 			d.members.set(m)
-			k.Observer.SetMembership(m)
+			k.meets(m)
 			d.sense.race.setMembership(m, slices.Contains(m.Value.Members, k.Observer.Peer))
-			k.Log("membership: %s", membershipText(m))
 			k.Wake()
 		})
 	})
 	group.Go(func() error {
-		return lasting(ctx, k.Log, func() error {
+		return lasting(ctx, k.Log, "evidence cannot be watched", func() error {
 			return watchFiles(ctx, k.Wake, state.FencedDir, filepath.Dir(state.EtcdConfirmationPath))
 		})
 	})
@@ -59,11 +60,11 @@ func watchProcess(ctx context.Context, wake func()) error {
 	}
 }
 
-func membershipText(m state.Fact[state.Membership]) string {
-	if !m.Known {
-		return "unknown"
-	}
-	return fmt.Sprintf("%v, ring %x, quorate %t", m.Value.Members, m.Value.Ring, m.Value.Quorate)
+// meets takes in who is there.
+func (k *Keeper) meets(m state.Fact[state.Membership]) {
+	k.Observer.SetMembership(m)
+	k.Log.Info("membership", "known", m.Known, "members", m.Value.Members, "ring", strconv.FormatUint(m.Value.Ring, 16), "quorate", m.Value.Quorate)
+	k.Event(state.MembershipEvent(m))
 }
 
 // watchFiles wakes whenever something appears in one of the folders.
@@ -95,17 +96,18 @@ func watchFiles(ctx context.Context, wake func(), dirs ...string) error {
 	}
 }
 
-// lasting does a watch again that failed, a little later: the loop looks every
-// second anyway, and etcd is not left alone for want of a hint.
-func lasting(ctx context.Context, logf func(string, ...any), watch func() error) error {
+// lasting does again, a little later, what should last and ended, and tells each
+// reason once in a row: etcd is not left alone for want of a hint or of an answer
+// to the peer.
+func lasting(ctx context.Context, log *slog.Logger, trouble string, do func() error) error {
 	for said := ""; ; {
-		err := watch()
+		err := do()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil && err.Error() != said {
 			said = err.Error()
-			logf("%v; it is tried again", err)
+			log.Warn(trouble+", which is tried again", "err", err)
 		}
 		if err := host.Sleep(ctx, retryAfter); err != nil {
 			return err

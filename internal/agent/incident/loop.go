@@ -1,5 +1,5 @@
 // Package incident has each of two control planes note what happens to the two,
-// and report it: what the journals of this host say, its fences, what persons
+// and report it: the events of this host's programs, its fences, what persons
 // confirmed, which virtual IPs it holds, whether its API server is ready. What
 // it noted it shows in the API and keeps in files; with what the other host
 // shows it makes reports of it. What a report says, and which host tells the API
@@ -20,10 +20,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/agent/pace"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/site"
 )
 
@@ -38,7 +38,7 @@ type Options struct {
 const (
 	debounce = 100 * time.Millisecond
 	lively   = 2 * time.Second  // while something happens
-	quiet    = 60 * time.Second // while nothing does: the journal is not lost meanwhile
+	quiet    = 60 * time.Second // while nothing does: no event is lost meanwhile
 	calm     = 3 * time.Minute  // how long after the last record something still happens
 	calmAPI  = 5 * time.Minute  // between two looks at the other host's, while nothing happens
 	patience = 6 * time.Second  // for one attempt at the API
@@ -119,7 +119,7 @@ func (l *Loop) start() error {
 	}
 	memory, err := readMemory(l.dir)
 	if err != nil {
-		l.logf("%v; it is begun anew from the journal", err)
+		l.logf("%v; it is begun anew from the events", err)
 	}
 	l.memory, l.stale = memory, true
 	reports, problems, err := incident.Files(l.dir)

@@ -99,7 +99,7 @@ func (a asHost) NodeLeaseAnnotation(_ context.Context, name string) (map[string]
 	return a.leases, nil
 }
 
-// machine is a host of the test: its files, its journal, its clock.
+// machine is a host of the test: its files and its clock.
 type machine struct {
 	t      *testing.T
 	name   string
@@ -109,7 +109,6 @@ type machine struct {
 	kernel string    // the name of its boot
 	origin time.Time // when the kernel's clock began
 	start  time.Time // when the host's boot did
-	lines  []decide.Line
 	// container is a host that shares a kernel.
 	container bool
 }
@@ -118,10 +117,32 @@ func newMachine(t *testing.T, name string, api *fakeAPI) *machine {
 	return &machine{t: t, name: name, dir: t.TempDir(), api: api, kernel: "0123abcd" + name[3:], origin: began.Add(-time.Hour), start: began.Add(-time.Hour + time.Second), now: began}
 }
 
-// logs adds a line to the journal of podman-etcd, at a second.
-func (m *machine) logs(second float64, format string, args ...any) {
+// notes has a program of the host note an event, at a second.
+func (m *machine) notes(second float64, program string, e state.Event) {
+	m.t.Helper()
 	at := began.Add(time.Duration(second * float64(time.Second)))
-	m.lines = append(m.lines, decide.Line{Unit: "podman-etcd.service", Message: fmt.Sprintf(format, args...), Boot: m.kernel, At: at, Up: at.Sub(m.origin)})
+	e.Boot, e.At, e.Up = m.id(), at, at.Sub(m.origin)
+	must(m.t, m.files().AppendEvents(program, []state.Event{e}))
+}
+
+func (m *machine) files() records.Files { return records.Files{Root: m.dir} }
+
+// sees is that Corosync says who is there.
+func (m *machine) sees(second float64, ring uint64, members ...string) {
+	m.t.Helper()
+	seen := state.Membership{Members: members, Ring: ring, Quorate: ring != 8}
+	m.notes(second, state.EtcdEvents, state.MembershipEvent(state.Known(seen)))
+}
+
+// decides is that another rule decides, records that it had a record written.
+func (m *machine) decides(second float64, rule string, action state.EtcdAction, why string) {
+	m.t.Helper()
+	m.notes(second, state.EtcdEvents, state.DecisionEvent(state.EtcdVerdict{Rule: rule, Action: action, Reason: why}))
+}
+
+func (m *machine) records(second float64, seq uint64, to state.EtcdState, rule, why string) {
+	m.t.Helper()
+	m.notes(second, state.EtcdEvents, state.RecordEvent(state.EtcdRecord{Seq: seq, State: to}, state.EtcdVerdict{Rule: rule, Reason: why}))
 }
 
 // boots begins another boot: of a kernel of its own, or of one that goes on, as
@@ -153,18 +174,9 @@ func (m *machine) loop(b *budget) *Loop {
 	}
 	file := func(name string) string { return filepath.Join(m.dir, name) }
 	l.sources = sources{
-		boot: func() (string, time.Duration, error) { return m.id(), m.now.Sub(m.origin), nil },
-		now:  func() time.Time { return m.now },
-		journal: func(_ context.Context, cursor string) ([]decide.Line, string, error) {
-			read := 0
-			if cursor != "" {
-				if _, err := fmt.Sscanf(cursor, "line-%d", &read); err != nil || read > len(m.lines) {
-					return nil, "", errors.New("no such place in the journal")
-				}
-			}
-			return m.lines[read:], fmt.Sprintf("line-%d", len(m.lines)), nil
-		},
-		files: records.Files{Root: m.dir}, network: file("network.json"),
+		boot:  func() (string, time.Duration, error) { return m.id(), m.now.Sub(m.origin), nil },
+		now:   func() time.Time { return m.now },
+		files: m.files(), network: file("network.json"),
 		redact: func(s string) string { return strings.ReplaceAll(s, "hunter22", "<redacted>") },
 	}
 	return l
@@ -201,19 +213,19 @@ func (m *machine) reports() []decide.Incident {
 func pairOf(t *testing.T, api *fakeAPI) (a, b *machine) {
 	a, b = newMachine(t, "cp-1", api), newMachine(t, "cp-2", api)
 	for _, m := range []*machine{a, b} {
-		m.logs(-3000, "membership: [cp-1 cp-2], ring a, quorate true")
-		m.logs(-2990, "record 4: pair, member a1 (equal.pair-first: both are marked voters)")
-		m.logs(-2980, "equal.idle: idle (all is as it should be)")
+		m.sees(-3000, 0xa, "cp-1", "cp-2")
+		m.records(-2990, 4, "pair", "equal.pair-first", "both are marked voters")
+		m.decides(-2980, "equal.idle", "idle", "all is as it should be")
 	}
 	return a, b
 }
 
 // loses is that cp-2 ends, and cp-1 takes over.
 func loses(t *testing.T, a *machine) {
-	a.logs(1.8, "membership: [cp-1], ring e, quorate true")
-	a.logs(3.2, "record 5: taking-over, member a1 (take-over.announce: the peer cannot act)")
-	a.logs(3.3, "record 6: sole, member a1 (take-over.sole: the removal is committed)")
-	a.logs(3.4, "gone.sole-alone: idle (goes on alone)")
+	a.sees(1.8, 0xe, "cp-1")
+	a.records(3.2, 5, "taking-over", "take-over.announce", "the peer cannot act")
+	a.records(3.3, 6, "sole", "take-over.sole", "the removal is committed")
+	a.decides(3.4, "gone.sole-alone", "idle", "goes on alone")
 	line, err := json.Marshal(state.FenceEntry{
 		Time: began.Add(3150 * time.Millisecond), Target: "cp-2", By: "cp-1", Action: "reboot", Off: true, Detail: "the BMC says Off, not hunter22",
 		Phases: state.FencePhases{Total: 1250 * time.Millisecond, PowerOn: 50 * time.Millisecond},
@@ -227,16 +239,16 @@ func loses(t *testing.T, a *machine) {
 // returns is that cp-2 comes back and becomes a voter.
 func returns(a, b *machine) {
 	b.boots(20)
-	b.logs(25, "membership: [cp-2], ring 8, quorate false")
+	b.sees(25, 0x8, "cp-2")
 	for _, m := range []*machine{a, b} {
-		m.logs(27, "membership: [cp-1 cp-2], ring 12, quorate true")
+		m.sees(27, 0x12, "cp-1", "cp-2")
 	}
-	b.logs(28.2, "record 5: none, member 0 (follow.give-up: gives its copy up)")
-	b.logs(30.2, "record 7: voter, member c3 (follow.promoted: a voter)")
-	a.logs(30.5, "record 7: pair, member a1 (lead.pair: the peer holds everything)")
-	b.logs(30.7, "record 8: pair, member c3 (equal.pair: this host holds everything)")
-	a.logs(30.8, "equal.idle: idle (all is as it should be)")
-	b.logs(30.9, "equal.idle: idle (all is as it should be)")
+	b.records(28.2, 5, "none", "follow.give-up", "gives its copy up")
+	b.records(30.2, 7, "voter", "follow.promoted", "a voter")
+	a.records(30.5, 7, "pair", "lead.pair", "the peer holds everything")
+	b.records(30.7, 8, "pair", "equal.pair", "this host holds everything")
+	a.decides(30.8, "equal.idle", "idle", "all is as it should be")
+	b.decides(30.9, "equal.idle", "idle", "all is as it should be")
 }
 
 func TestATakeOverAndAReturnAreOneReportOnBothHostsAndOneEvent(t *testing.T) {
@@ -317,7 +329,7 @@ func TestAnAgentThatEndsAnywhereReportsOnceAfterItsRestart(t *testing.T) {
 	}
 }
 
-func TestWithoutAnAPIAHostReportsFromItsOwnJournal(t *testing.T) {
+func TestWithoutAnAPIAHostReportsFromItsOwnEvents(t *testing.T) {
 	api := newAPI()
 	api.down = true
 	a, _ := pairOf(t, api)
@@ -401,10 +413,7 @@ func TestPodsThatMovedAreNotedOnce(t *testing.T) {
 	a, _ := pairOf(t, api)
 	must(t, a.run(-10, nil))
 	loses(t, a)
-	at := began.Add(3600 * time.Millisecond)
-	a.lines = append(a.lines, decide.Line{
-		Unit: "holdfast-agent.service", Message: "taint node.kubernetes.io/out-of-service of node cp-2: add, the host was fenced", Boot: a.kernel, At: at, Up: at.Sub(a.origin),
-	})
+	a.notes(3.6, state.AgentEvents, state.TaintEvent("cp-2", true, "the host was fenced"))
 	api.pods = []decide.Pod{{Node: "cp-2", Created: began.Add(-time.Hour)}, {Node: "cp-2", Bound: true}}
 	must(t, a.run(5, nil))
 	api.pods = []decide.Pod{{Node: "cp-1", Created: began.Add(6 * time.Second)}, {Node: "cp-2", Bound: true}}
@@ -419,20 +428,6 @@ func TestPodsThatMovedAreNotedOnce(t *testing.T) {
 	}
 }
 
-func TestAJournalThatLostItsPlaceIsReadAnewAndNothingIsNotedTwice(t *testing.T) {
-	a, _ := pairOf(t, newAPI())
-	must(t, a.run(-10, nil))
-	before, err := readMemory(filepath.Join(a.dir, "incidents"))
-	must(t, err)
-	a.lines = slices.Clone(a.lines[:len(a.lines)-1])
-	must(t, a.run(-5, nil))
-	after, err := readMemory(filepath.Join(a.dir, "incidents"))
-	must(t, err)
-	if len(after.Records) != len(before.Records) {
-		t.Errorf("%d records, before %d", len(after.Records), len(before.Records))
-	}
-}
-
 func TestWhatWasNotedAndIsNotUnderstoodIsBegunAnew(t *testing.T) {
 	a, _ := pairOf(t, newAPI())
 	must(t, a.run(-10, nil))
@@ -443,7 +438,7 @@ func TestWhatWasNotedAndIsNotUnderstoodIsBegunAnew(t *testing.T) {
 	}
 }
 
-func TestTheRecordOfEtcdIsTakenFromItsFileWhereNoJournalTellsIt(t *testing.T) {
+func TestTheRecordOfEtcdIsTakenFromItsFileWhereNoEventTellsIt(t *testing.T) {
 	a := newMachine(t, "cp-1", newAPI())
 	text, err := state.EncodeEtcdRecord(state.EtcdRecord{State: state.EtcdPair, Seq: 9, Member: 1, Cluster: 2, Written: began.Add(-time.Hour)})
 	must(t, err)
@@ -459,18 +454,6 @@ func TestTheRecordOfEtcdIsTakenFromItsFileWhereNoJournalTellsIt(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d records in %+v", n, m.Records)
-	}
-}
-
-func TestTheJournalsJSONIsRead(t *testing.T) {
-	const text = `{"__CURSOR":"s=1;i=1","__REALTIME_TIMESTAMP":"1795510801800000","__MONOTONIC_TIMESTAMP":"3601800000","_BOOT_ID":"0123abcd","_SYSTEMD_UNIT":"podman-etcd.service","MESSAGE":"membership: [cp-1], ring e, quorate true"}
-{"__CURSOR":"s=1;i=2","__REALTIME_TIMESTAMP":"1795510801900000","__MONOTONIC_TIMESTAMP":"3601900000","_BOOT_ID":"0123abcd","_SYSTEMD_UNIT":"podman-etcd.service","MESSAGE":[102,111,111,255]}
-not JSON
-{"__CURSOR":"s=1;i=3","__REALTIME_TIMESTAMP":"1795510802000000","__MONOTONIC_TIMESTAMP":"3602000000","_BOOT_ID":"0123abcd","_SYSTEMD_UNIT":"init.scope","MESSAGE":"Started podman-etcd.service."}
-`
-	lines, cursor := parseJournal([]byte(text))
-	if cursor != "s=1;i=3" || len(lines) != 2 || lines[0].Up != 3601800*time.Millisecond || lines[0].Boot != "0123abcd" || !lines[0].At.Equal(time.UnixMicro(1795510801800000)) {
-		t.Errorf("%q, %+v", cursor, lines)
 	}
 }
 

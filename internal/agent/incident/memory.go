@@ -22,11 +22,8 @@ const memoryFile = "journal.json"
 // and some dozens of incidents.
 const maxRecords = 800
 
-// memory is all that outlives the agent. It is one file, so that what was read
-// and how far it was read never disagree.
+// memory is all that outlives the agent.
 type memory struct {
-	// Cursor is how far the journal of the system was read.
-	Cursor  string          `json:"cursor,omitempty"`
 	Records []decide.Record `json:"records"`
 	// Told names the events that the API was told.
 	Told map[string]bool `json:"told,omitempty"`

@@ -9,20 +9,20 @@ import (
 	"github.com/holdfast/holdfast/internal/state"
 )
 
-// What etcd's record says is noted from its file only where no journal does: the
-// line comes a moment after the file, and has the reason.
-func TestARecordIsNotedFromItsFileWhereNoJournalTellsIt(t *testing.T) {
+// What etcd's record says is noted from its file only where no event does: the
+// event comes a moment after the file, and has the reason.
+func TestARecordIsNotedFromItsFileWhereNoEventTellsIt(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		age   time.Duration
 		noted []decide.Record
 		want  int
 	}{
-		"its line is on the way":    {time.Second, nil, 0},
-		"no line came":              {time.Minute, nil, 1},
-		"the clock was set back":    {-time.Minute, nil, 1},
-		"the journal has told it":   {time.Minute, []decide.Record{{Kind: decide.Recorded, Seq: 7}}, 0},
-		"the journal ended earlier": {time.Minute, []decide.Record{{Kind: decide.Recorded, Seq: 6}, {Kind: decide.Holds}}, 1},
+		"its event is on the way": {time.Second, nil, 0},
+		"no event came":           {time.Minute, nil, 1},
+		"the clock was set back":  {-time.Minute, nil, 1},
+		"an event has told it":    {time.Minute, []decide.Record{{Kind: decide.Recorded, Seq: 7}}, 0},
+		"the events end earlier":  {time.Minute, []decide.Record{{Kind: decide.Recorded, Seq: 6}, {Kind: decide.Holds}}, 1},
 	} {
 		files := records.Files{Root: t.TempDir()}
 		if err := files.WriteRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 7, Member: 1, Cluster: 2, Written: now.Add(-c.age)}); err != nil {

@@ -1,7 +1,6 @@
 package incident
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/redact"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/observe"
 	"github.com/holdfast/holdfast/internal/records"
 	"github.com/holdfast/holdfast/internal/site"
@@ -26,11 +24,8 @@ import (
 
 // sources are where a host's records are from.
 type sources struct {
-	boot func() (id string, uptime time.Duration, err error)
-	now  func() time.Time
-	// journal returns the lines after a cursor, and the last one's; all of the
-	// last days for an empty one.
-	journal func(ctx context.Context, cursor string) ([]decide.Line, string, error)
+	boot    func() (id string, uptime time.Duration, err error)
+	now     func() time.Time
 	files   records.Files
 	network string
 	redact  func(string) string
@@ -38,7 +33,7 @@ type sources struct {
 
 func thisHost(s *site.Site) sources {
 	return sources{
-		boot: observe.Boot, now: time.Now, journal: readJournal,
+		boot: observe.Boot, now: time.Now,
 		network: network.StatusPath, redact: redact.New(secrets(s)...).Text,
 	}
 }
@@ -70,9 +65,9 @@ func (s sources) gather(ctx context.Context, self string, m memory) (memory, err
 	}
 	boot, _ := bootOf(id)
 	now := decide.Record{Host: self, Boot: boot, Up: up, At: s.now().UTC()}
-	next := memory{Cursor: m.Cursor, Told: m.Told, Records: slices.Clone(m.Records)}
+	next := memory{Told: m.Told, Records: slices.Clone(m.Records)}
 	var errs []error
-	for _, read := range []func(context.Context, decide.Record, *memory) error{s.addBoot, s.addJournal, s.addRecord, s.addFences, s.addWords, s.addNetwork} {
+	for _, read := range []func(context.Context, decide.Record, *memory) error{s.addBoot, s.addEvents, s.addRecord, s.addFences, s.addWords, s.addNetwork} {
 		errs = append(errs, read(ctx, now, &next))
 	}
 	for i := len(m.Records); i < len(next.Records); i++ {
@@ -92,22 +87,19 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:maxWords], "") + " ..."
 }
 
-// plainBoot is the kernel's name of a boot as the journal writes it.
-func plainBoot(id string) string { return strings.ReplaceAll(strings.TrimSpace(id), "-", "") }
-
 // tick is the unit in which the kernel tells when a process started.
 const tick = 10 * time.Millisecond
 
-// bootOf returns the name of a boot as it is noted, and when it began by the
+// bootOf returns the name of a boot as records have it, and when it began by the
 // kernel's clock: hosts may share a kernel, as containers do, and each of their
 // boots begins with a new first process.
 func bootOf(id string) (name string, began time.Duration) {
 	kernel, started, found := cutLast(strings.TrimSpace(id), "-")
 	n, err := strconv.ParseInt(started, 10, 64)
 	if !found || err != nil {
-		return plainBoot(id), 0
+		return strings.ReplaceAll(id, "-", ""), 0
 	}
-	return plainBoot(kernel) + "-" + started, time.Duration(n) * tick
+	return strings.ReplaceAll(kernel, "-", "") + "-" + started, time.Duration(n) * tick
 }
 
 func cutLast(text, at string) (before, after string, found bool) {
@@ -116,18 +108,6 @@ func cutLast(text, at string) (before, after string, found bool) {
 		return text, "", false
 	}
 	return text[:i], text[i+len(at):], true
-}
-
-// bootAt is the boot of the host in which something was noted, by the kernel's
-// name and its clock: the last that is known to have begun before.
-func bootAt(m memory, kernel string, up time.Duration) string {
-	found, latest := kernel, time.Duration(-1)
-	for _, r := range m.Records {
-		if r.Kind == decide.Booted && strings.HasPrefix(r.Boot, kernel+"-") && r.Up <= up && r.Up > latest {
-			found, latest = r.Boot, r.Up
-		}
-	}
-	return found
 }
 
 // addBoot notes, once a boot, when it began.
@@ -147,42 +127,35 @@ func (s sources) addBoot(_ context.Context, now decide.Record, m *memory) error 
 	return nil
 }
 
-func (s sources) addJournal(ctx context.Context, now decide.Record, m *memory) error {
-	lines, cursor, err := s.journal(ctx, m.Cursor)
-	if err != nil {
-		if m.Cursor == "" {
-			return err
-		}
-		// The journal may have lost the place: it is read anew, and what is known
-		// is not noted twice.
-		if lines, cursor, err = s.journal(ctx, ""); err != nil {
-			return err
-		}
-	}
-	for _, l := range lines {
-		l.Boot = bootAt(*m, l.Boot, l.Up)
-		if r, ok := decide.FromJournal(now.Host, l); ok {
-			m.Records = append(m.Records, r)
+// addEvents notes what the programs of this host noted. Those that are known
+// already are the same records.
+func (s sources) addEvents(_ context.Context, now decide.Record, m *memory) error {
+	var errs []error
+	for _, program := range []string{state.EtcdEvents, state.AgentEvents} {
+		events, err := s.files.Events(program)
+		errs = append(errs, err)
+		for _, e := range events {
+			if r, ok := decide.FromEvent(now.Host, program, e); ok {
+				r.Boot, _ = bootOf(r.Boot)
+				m.Records = append(m.Records, r)
+			}
 		}
 	}
-	if cursor != "" {
-		m.Cursor = cursor
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// journalIsLate is how long the line of a record that was just written may take
-// into the journal: it is logged once the file is durable.
-const journalIsLate = 10 * time.Second
+// eventIsLate is how long the event of a record that was just written may take to
+// its file: it is noted once the record is durable.
+const eventIsLate = 10 * time.Second
 
-// addRecord notes what the record of etcd says where no journal tells it: at
-// the first start, and after a journal was lost.
+// addRecord notes what the record of etcd says where no event tells it: before
+// the first one, and after one was lost.
 func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) error {
 	rec, err := s.files.Record()
 	if err != nil || rec.State == state.EtcdNone {
 		return err
 	}
-	if now.At.Sub(rec.Written).Abs() < journalIsLate {
+	if now.At.Sub(rec.Written).Abs() < eventIsLate {
 		return nil
 	}
 	for _, r := range m.Records {
@@ -265,62 +238,4 @@ func addresses(list []netip.Addr) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// firstDays is how far back the journal is read when nothing is known, and
-// firstLines how much of it.
-const (
-	firstDays  = "-7d"
-	firstLines = "20000"
-)
-
-// readJournal reads the journal of the units that tell something.
-func readJournal(ctx context.Context, cursor string) ([]decide.Line, string, error) {
-	args := []string{"--no-pager", "--quiet", "--output=json", "--output-fields=MESSAGE,_SYSTEMD_UNIT"}
-	for _, unit := range decide.Units() {
-		args = append(args, "--unit="+unit)
-	}
-	if cursor != "" {
-		args = append(args, "--after-cursor="+cursor)
-	} else {
-		args = append(args, "--since="+firstDays, "--lines="+firstLines)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	out, err := host.Run(ctx, host.Command("journalctl", args...))
-	if err != nil {
-		return nil, "", fmt.Errorf("read the journal: %w", err)
-	}
-	lines, last := parseJournal(out)
-	return lines, last, nil
-}
-
-// parseJournal reads the journal's JSON, a line an entry. An entry that is not
-// understood, as one that is no text, is passed over.
-func parseJournal(out []byte) (lines []decide.Line, cursor string) {
-	for text := range bytes.Lines(out) {
-		var place struct {
-			Cursor string `json:"__CURSOR"`
-		}
-		if json.Unmarshal(text, &place) == nil && place.Cursor != "" {
-			cursor = place.Cursor
-		}
-		var e struct {
-			Real    string `json:"__REALTIME_TIMESTAMP"`
-			Up      string `json:"__MONOTONIC_TIMESTAMP"`
-			Boot    string `json:"_BOOT_ID"`
-			Unit    string `json:"_SYSTEMD_UNIT"`
-			Message string `json:"MESSAGE"`
-		}
-		if json.Unmarshal(text, &e) != nil {
-			continue
-		}
-		at, err := strconv.ParseInt(e.Real, 10, 64)
-		up, upErr := strconv.ParseInt(e.Up, 10, 64)
-		if err != nil || upErr != nil {
-			continue
-		}
-		lines = append(lines, decide.Line{Unit: e.Unit, Message: e.Message, Boot: plainBoot(e.Boot), At: time.UnixMicro(at).UTC(), Up: time.Duration(up) * time.Microsecond})
-	}
-	return lines, cursor
 }

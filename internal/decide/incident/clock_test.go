@@ -12,10 +12,10 @@ import (
 // is a minute ahead is.
 func TestWhatIsNotedLateIsNoDifferenceOfClocks(t *testing.T) {
 	for late, want := range map[string]bool{"28.1": false, "87": true} {
-		const alone = "25 cp-2 etcd membership: [cp-2], ring 8, quorate false\n"
+		const alone = "25 cp-2 sees cp-2, ring 8, no quorum\n"
 		for _, before := range []string{alone, ""} {
 			text := strings.ReplaceAll(paired+takeOver+comesBack, alone, before)
-			text = strings.Replace(text, "27 cp-2 etcd membership: [cp-1 cp-2], ring 18", late+" cp-2 etcd membership: [cp-1 cp-2], ring 18", 1)
+			text = strings.Replace(text, "27 cp-2 sees cp-1 cp-2, ring 18", late+" cp-2 sees cp-1 cp-2, ring 18", 1)
 			list := Assemble(scenario(t, text))
 			if len(list) == 0 {
 				t.Fatal("no incident")

@@ -2,10 +2,7 @@ package incident
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -162,14 +159,14 @@ func TestAnInstallationIsNoIncident(t *testing.T) {
 	text := `
 -50 cp-1 boots
 -49 cp-2 boots
--30 cp-1 etcd membership: [cp-1], ring 4, quorate false
--29 cp-1 etcd membership: [cp-1 cp-2], ring 8, quorate true
--29 cp-2 etcd membership: [cp-1 cp-2], ring 8, quorate true
--25 cp-1 etcd Pacemaker wants etcd started
--24 cp-1 etcd equal.adopt: write-record (no record exists yet, and both copies are whole)
--24 cp-1 etcd record 1: voter, member a1 (equal.adopt: no record exists yet)
--23 cp-1 etcd record 2: pair, member a1 (equal.pair-first: both are marked voters)
--23 cp-2 etcd record 2: pair, member b2 (equal.pair-first: both are marked voters)
+-30 cp-1 sees cp-1, ring 4, no quorum
+-29 cp-1 sees cp-1 cp-2, ring 8
+-29 cp-2 sees cp-1 cp-2, ring 8
+-25 cp-1 wish started
+-24 cp-1 rule equal.adopt write-record: no record exists yet, and both copies are whole
+-24 cp-1 record 1 voter equal.adopt: no record exists yet
+-23 cp-1 record 2 pair equal.pair-first: both are marked voters
+-23 cp-2 record 2 pair equal.pair-first: both are marked voters
 `
 	if got := Assemble(scenario(t, text)); len(got) != 0 {
 		t.Errorf("%v", titles(got))
@@ -331,56 +328,58 @@ func TestAnIncidentIsToldOnceItIsOverAndBeforeOnlyWhereItLasts(t *testing.T) {
 	}
 }
 
-// TestTheLinesThatAreReadAreThoseThatAreWritten holds the readers against the
-// sources of the programs that write the journals.
-func TestTheLinesThatAreReadAreThoseThatAreWritten(t *testing.T) {
-	for path, formats := range map[string][]string{
-		"agent/etcd/keeper.go":                {`"%s: %s (%s)", v.Rule, v.Action, v.Reason`, `"Pacemaker wants etcd %s", wish`, `"%s: it is ended, and restarted with the same data"`},
-		"agent/etcd/watch.go":                 {`"membership: %s", membershipText(m)`, `"%v, ring %x, quorate %t"`, `return "unknown"`},
-		"act/act.go":                          {`"record %d: %s, member %s (%s: %s)"`, `"asks Pacemaker to fence %s"`},
-		"agent/controlplane/taint_loop.go":    {`"taint %s of node %s: %s, %s"`},
-		"decide/outofservice/outofservice.go": {`Action = "add"`, `Action = "remove"`},
-	} {
-		source, err := os.ReadFile(filepath.Join("../..", path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range formats {
-			if !strings.Contains(string(source), f) {
-				t.Errorf("%s does not write %s any more", path, f)
-			}
-		}
-	}
-}
-
-func TestEveryRuleOfTheProtocolIsRead(t *testing.T) {
+func TestTheProtocolHasTheRulesThatReportsName(t *testing.T) {
 	rules := map[string]bool{}
 	for _, rule := range etcdmember.Rules() {
 		rules[rule.ID] = true
-		line := fmt.Sprintf("%s: %s (%s)", rule.ID, rule.Action, rule.Why)
-		r, ok := FromJournal("cp-1", Line{Unit: etcdUnit, Message: line})
-		if !ok || r.Kind != Decides || r.Rule != rule.ID || r.Action != rule.Action || r.Why != rule.Why {
-			t.Errorf("%q is read as %+v", line, r)
-		}
 	}
-	for _, id := range []string{"equal.idle", "gone.sole-alone", "equal.peer-departs"} {
+	for _, id := range []string{"equal.idle", "gone.sole-alone", "equal.peer-departs", "equal.lost-copy-yield"} {
 		if !rules[id] {
 			t.Errorf("the protocol has no rule %s any more", id)
 		}
 	}
 }
 
-func TestWhatTellsNothingIsNoRecord(t *testing.T) {
-	for _, line := range []Line{
-		{Unit: etcdUnit, Message: "tell the peer: signal: killed"},
-		{Unit: etcdUnit, Message: "gone.unproved: run crm_attribute: exit status 1"},
-		{Unit: etcdUnit, Message: "membership: [cp-1], ring xyz, quorate true"},
-		{Unit: etcdUnit, Message: ""},
-		{Unit: agentUnit, Message: "membership: [cp-1], ring 1, quorate true"},
-		{Unit: "kubelet.service", Message: "Pacemaker wants etcd stopped"},
+// TestEachEventIsARecord has an event of each kind.
+func TestEachEventIsARecord(t *testing.T) {
+	verdict := state.EtcdVerdict{Rule: "lead.sole", Action: state.EtcdWriteRecord, Reason: "it is committed"}
+	var seen []state.EventKind
+	for _, c := range []struct {
+		event state.Event
+		want  Record
+	}{
+		{state.MembershipEvent(state.Known(state.Membership{Members: []string{"cp-1"}, Ring: 7, Quorate: true})), Record{Kind: Members, Members: []string{"cp-1"}, Ring: 7, Quorate: true}},
+		{state.DecisionEvent(verdict), Record{Kind: Decides, Rule: "lead.sole", Action: state.EtcdWriteRecord, Why: "it is committed"}},
+		{state.RecordEvent(state.EtcdRecord{State: state.EtcdSole, Seq: 6}, verdict), Record{Kind: Recorded, State: state.EtcdSole, Seq: 6, Rule: "lead.sole", Why: "it is committed"}},
+		{state.WishEvent(state.EtcdStopped), Record{Kind: Wished, Wish: state.EtcdStopped}},
+		{state.AskFenceEvent("cp-2"), Record{Kind: AsksFence, Target: "cp-2"}},
+		{state.RestartEvent("it is frozen"), Record{Kind: Restarted, Why: "it is frozen"}},
+		{state.TaintEvent("cp-2", true, "fenced"), Record{Kind: Tainted, Target: "cp-2", Why: "fenced"}},
+		{state.TaintEvent("cp-2", false, "back"), Record{Kind: Untainted, Target: "cp-2", Why: "back"}},
+		{state.Event{Kind: state.EventMissed, Count: 3}, Record{Kind: Missed, Count: 3}},
 	} {
-		if r, ok := FromJournal("cp-1", line); ok {
-			t.Errorf("%q is read as %+v", line.Message, r)
+		seen = append(seen, c.event.Kind)
+		c.event.Boot, c.event.Up, c.event.At = "b", time.Hour, began
+		c.want.Host, c.want.Boot, c.want.Up, c.want.At, c.want.From = "cp-1", "b", time.Hour, began, "events of podman-etcd"
+		got, ok := FromEvent("cp-1", state.EtcdEvents, c.event)
+		if !ok || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v is read as %+v", c.event, got)
+		}
+		if got.words() == "" && got.Kind != Decides {
+			t.Errorf("%s has no words", got.Kind)
+		}
+	}
+	for kind := range kinds {
+		if !slices.Contains(seen, kind) {
+			t.Errorf("no event of kind %s is looked at", kind)
+		}
+	}
+}
+
+func TestWhatTellsNothingIsNoRecord(t *testing.T) {
+	for _, e := range []state.Event{{}, {At: began}, {At: began, Kind: "of a later release"}, {Kind: state.EventWish, Wish: state.EtcdStopped}} {
+		if r, ok := FromEvent("cp-1", state.EtcdEvents, e); ok {
+			t.Errorf("%+v is read as %+v", e, r)
 		}
 	}
 }
@@ -403,14 +402,21 @@ func TestALongStoryIsShortenedInTheMiddle(t *testing.T) {
 	}
 }
 
-func FuzzFromJournal(f *testing.F) {
-	for line := range strings.Lines(paired + takeOver + comesBack) {
-		if fields := strings.SplitN(line, " ", 4); len(fields) == 4 {
-			f.Add(strings.TrimSpace(fields[3]), int64(5))
+func FuzzFromEvent(f *testing.F) {
+	for _, e := range []state.Event{state.WishEvent(state.EtcdStopped), state.AskFenceEvent("cp-2"), {Kind: state.EventMissed, Count: -1}, {Kind: state.EventMembership, Ring: 1 << 63}} {
+		e.At, e.Up = began, 5
+		text, err := json.Marshal(e)
+		if err != nil {
+			f.Fatal(err)
 		}
+		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, message string, up int64) {
-		r, ok := FromJournal("cp-1", Line{Unit: etcdUnit, Message: message, At: began, Up: time.Duration(up)})
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var e state.Event
+		if json.Unmarshal(text, &e) != nil {
+			return
+		}
+		r, ok := FromEvent("cp-1", state.EtcdEvents, e.Bounded())
 		if ok {
 			for _, i := range Assemble(append(scenario(t, paired), r)) {
 				_ = i.Words()
@@ -425,8 +431,8 @@ func FuzzFromJournal(f *testing.F) {
 func TestAFailureSoonAfterAnIncidentIsAnother(t *testing.T) {
 	first := scenario(t, paired+takeOver+comesBack)
 	all := scenario(t, paired+takeOver+comesBack+`
-70 cp-1 etcd membership: [cp-1], ring 30, quorate true
-70 cp-1 etcd gone.unproved: wait (the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off)
+70 cp-1 sees cp-1, ring 30
+70 cp-1 rule gone.unproved wait: the peer is lost; waits until Pacemaker has fenced it and its BMC reads Off
 71 cp-1 off cp-2
 `)
 	if got := Assemble(all); len(got) != 2 || got[1].Records[0].Kind != Members {

@@ -33,8 +33,9 @@ const (
 	API       Kind = "api"       // whether the host's API server is ready
 	Tainted   Kind = "tainted"   // the API was told that a host is off
 	Untainted Kind = "untainted"
-	Pods      Kind = "pods"  // those of a lost host run elsewhere
-	Wrote     Kind = "wrote" // another machine could write through the API VIP again
+	Pods      Kind = "pods"   // those of a lost host run elsewhere
+	Wrote     Kind = "wrote"  // another machine could write through the API VIP again
+	Missed    Kind = "missed" // what the host noted before could not be kept
 )
 
 // Record is one thing that a host noted.
@@ -63,9 +64,10 @@ type Record struct {
 	// forced it.
 	OK bool `json:"ok,omitempty"`
 	// Took is how long it took until At.
-	Took  time.Duration `json:"took,omitempty"`
-	VIPs  []string      `json:"vips,omitempty"`
-	Count int           `json:"count,omitempty"`
+	Took time.Duration `json:"took,omitempty"`
+	VIPs []string      `json:"vips,omitempty"`
+	// Count is of pods, or of events that are missing.
+	Count int `json:"count,omitempty"`
 	// Who is the person who confirmed, or the machine that wrote.
 	Who string `json:"who,omitempty"`
 	Why string `json:"why,omitempty"`

@@ -151,7 +151,7 @@ func (w *walker) note(e event, h *host) {
 	case Wished:
 		h.wish, h.fresh = e.Wish, true
 		w.resume(e, h)
-	case AsksFence, Fenced, Confirmed, Restarted, Holds, API, Tainted, Untainted, Pods, Wrote:
+	case AsksFence, Fenced, Confirmed, Restarted, Holds, API, Tainted, Untainted, Pods, Wrote, Missed:
 	}
 	if e.Boot != "" {
 		h.boot = e.Boot

@@ -238,6 +238,8 @@ func (r Record) words() string {
 		return fmt.Sprintf("%s confirmed that %s is off: %s", r.Who, r.Target, r.Why)
 	case Restarted:
 		return "etcd is restarted in place: " + r.Why
+	case Missed:
+		return times(r.Count, "event") + " before this could not be kept: its disk was full, or hung"
 	case Holds, API, Tainted, Untainted, Pods, Wrote:
 		return r.seen()
 	}

@@ -22,8 +22,8 @@ const talking = `RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 // kernel's settings of the network; it asks for adverts as raw frames, lets
 // keepalived run in real time, and looks into its open files. It sees a host name
 // that is changed, and asks the kernel how good the clock is, which it has no
-// capability to set. Its children are systemctl, journalctl, resolvconf and
-// Pacemaker's tools, pcs among them, which is Python: memory may become code.
+// capability to set. Its children are systemctl, resolvconf and Pacemaker's tools,
+// pcs among them, which is Python: memory may become code.
 //
 // It starts on a host whose disk is full: PrivateTmp and PrivateDevices would make
 // folders below /tmp for that, so it has a /tmp in memory and a list of devices.

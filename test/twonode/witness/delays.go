@@ -9,13 +9,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
-// Line is a line of a host's journal.
+// Line is what was noted on a host: a line of the journal of another program, or
+// an event of ours.
 type Line struct {
 	At      time.Time
 	Host    string
 	Message string
+	Event   state.Event
 }
 
 // Delay is how long after an event on a host the API told of it.
@@ -29,12 +33,20 @@ type Delay struct {
 // Long is how long it took from when it could be told.
 func (d Delay) Long() time.Duration { return d.Told.Sub(d.Open) }
 
-// sign is what a host logs by itself when a condition changes: Pacemaker,
-// Corosync, or etcd's agent, none of which is the collector.
+// sign is what a host notes by itself when a condition changes: Pacemaker,
+// Corosync, or etcd's keeper, none of which is the collector.
 type sign struct {
-	subject, value string         // of the condition; %s is the host
-	message        string         // a regular expression; %s is the host
-	form           *regexp.Regexp // of the message
+	subject, value string                 // of the condition; %s is the host
+	message        string                 // a regular expression; %s is the host
+	form           *regexp.Regexp         // of the message
+	event          func(state.Event) bool // in place of a message
+}
+
+func (s sign) fits(l Line) bool {
+	if s.event != nil {
+		return s.event(l.Event)
+	}
+	return l.Message != "" && s.form.MatchString(l.Message)
 }
 
 // signs are in the order in which they are tried. What other conditions follow
@@ -50,8 +62,8 @@ var signs = []sign{
 	{subject: "etcd on %s: Operational", value: "False", message: `Result of \w+ operation for etcd on %s: `},
 	{subject: "kubelet on %s: Operational", value: "False", message: `Result of \w+ operation for kubelet on %s: `},
 	{subject: "fence agent %s_redfish: Operational", value: "False", message: `Result of \w+ operation for %s_redfish on [\w-]+: `},
-	{subject: "cluster: Redundant", value: "False", message: `membership: \[[^ ]+\],`},
-	{subject: "cluster: Redundant", value: "True", message: `record \d+: pair,`},
+	{subject: "cluster: Redundant", value: "False", event: func(e state.Event) bool { return e.Kind == state.EventMembership && len(e.Members) == 1 }},
+	{subject: "cluster: Redundant", value: "True", event: func(e state.Event) bool { return e.Kind == state.EventRecord && e.State == state.EtcdPair }},
 }
 
 // Delays are those of the conditions of which hosts log the cause. Each is taken
@@ -70,7 +82,7 @@ func Delays(versions []Version, journal []Line, hosts []string, outages [][2]tim
 				continue
 			}
 			if was != "" && strings.HasPrefix(value, s.value+" ") && !strings.HasPrefix(was, s.value+" ") {
-				if at := cause(journal, s.form, since, v.At); !at.IsZero() {
+				if at := cause(journal, s, since, v.At); !at.IsZero() {
 					out = append(out, Delay{s.subject, value, at, v.At, opened(at, v.At, outages)})
 				}
 			}
@@ -90,7 +102,7 @@ func named(hosts []string) []sign {
 		}
 		for _, h := range names {
 			out = append(out, sign{
-				subject: strings.ReplaceAll(s.subject, "%s", h), value: s.value,
+				subject: strings.ReplaceAll(s.subject, "%s", h), value: s.value, event: s.event,
 				form: regexp.MustCompile(strings.ReplaceAll(s.message, "%s", regexp.QuoteMeta(h))),
 			})
 		}
@@ -99,9 +111,9 @@ func named(hosts []string) []sign {
 }
 
 // cause is the last line that fits between two moments.
-func cause(journal []Line, form *regexp.Regexp, after, before time.Time) time.Time {
+func cause(journal []Line, s sign, after, before time.Time) time.Time {
 	for _, l := range slices.Backward(journal) {
-		if l.At.Before(before) && l.At.After(after) && form.MatchString(l.Message) {
+		if l.At.Before(before) && l.At.After(after) && s.fits(l) {
 			return l.At
 		}
 	}
@@ -158,7 +170,19 @@ func Journal(host string, data []byte) []Line {
 			continue
 		}
 		if micros, err := strconv.ParseInt(e.At, 10, 64); err == nil {
-			out = append(out, Line{time.UnixMicro(micros), host, e.Message})
+			out = append(out, Line{At: time.UnixMicro(micros), Host: host, Message: e.Message})
+		}
+	}
+	return out
+}
+
+// Events reads a host's events, one in a line; what is none is passed over.
+func Events(host string, data []byte) []Line {
+	var out []Line
+	for text := range bytes.Lines(data) {
+		var e state.Event
+		if json.Unmarshal(text, &e) == nil && !e.At.IsZero() {
+			out = append(out, Line{At: e.At, Host: host, Event: e})
 		}
 	}
 	return out

@@ -3,18 +3,22 @@ package witness
 import (
 	"testing"
 	"time"
+
+	"github.com/holdfast/holdfast/internal/state"
 )
 
 func TestADelayIsFromWhatTheHostLoggedToWhatTheAPIShowed(t *testing.T) {
 	r := recording("cp-1", "cp-2", 0)
+	alone := state.MembershipEvent(state.Known(state.Membership{Members: []string{"cp-1"}, Ring: 14, Quorate: true}))
+	pair := state.RecordEvent(state.EtcdRecord{State: state.EtcdPair}, state.EtcdVerdict{})
 	journal := []Line{
-		{at(-5), "cp-1", "Members[1]: an earlier time"}, // of an earlier loss
-		{at(1.8), "cp-1", "[QUORUM] Members[1]: 1"},
-		{at(1.9), "cp-1", "membership: [cp-1], ring e, quorate true"},
-		{at(19.5), "cp-1", "notice: Node cp-2 state is now member"},
-		{at(23.1), "cp-1", "record 7: pair, member a1 (lead.pair)"},
-		{at(23.4), "cp-2", "record 8: pair, member c3 (equal.pair)"},
-		{at(30), "cp-2", "record 9: pair, later"},
+		{At: at(-5), Host: "cp-1", Message: "Members[1]: an earlier time"}, // of an earlier loss
+		{At: at(1.8), Host: "cp-1", Message: "[QUORUM] Members[1]: 1"},
+		{At: at(1.9), Host: "cp-1", Event: alone},
+		{At: at(19.5), Host: "cp-1", Message: "notice: Node cp-2 state is now member"},
+		{At: at(23.1), Host: "cp-1", Event: pair},
+		{At: at(23.4), Host: "cp-2", Event: pair},
+		{At: at(30), Host: "cp-2", Event: pair}, // later
 	}
 	got := map[string]Delay{}
 	for _, d := range Delays(r.Versions, journal, []string{"cp-1", "cp-2"}, [][2]time.Time{{at(0.5), at(3.5)}}) {
@@ -54,6 +58,15 @@ func TestTheCostOfAnAgentIsThatOfEachOfItsBoots(t *testing.T) {
 	got := Spent(costs, at(0), at(10))
 	if got["cp-1"] != 200 || got["cp-2"] != 0 {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestEventsAreReadAndWhatIsNonePassedOver(t *testing.T) {
+	got := Events("cp-1", []byte(`{"at":"2026-11-20T09:00:01.8Z","kind":"record","state":"pair"}
+{}
+{"at":"2026-11-20T09:00:02Z","ki`))
+	if len(got) != 1 || got[0].Host != "cp-1" || got[0].Event.State != state.EtcdPair || !got[0].At.Equal(got[0].Event.At) {
+		t.Errorf("%+v", got)
 	}
 }
 

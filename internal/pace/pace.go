@@ -1,5 +1,5 @@
 // Package pace provides waiting with debounce, and throttled error messages, for
-// loops of the agent that must never end.
+// loops that must never exit.
 package pace
 
 import (

@@ -1,0 +1,18 @@
+package command
+
+import (
+	"io"
+	"log/slog"
+)
+
+// JournalLogger returns the log of a daemon that systemd runs: a line for each
+// message, without a time, since the journal has it. Its text is for people: what
+// another part has to know is an event (docs/adr/0043-events.md).
+func JournalLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey && len(groups) == 0 {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}

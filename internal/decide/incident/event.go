@@ -1,0 +1,27 @@
+package incident
+
+import "github.com/holdfast/holdfast/internal/state"
+
+// kinds are the kinds of records that events tell of.
+var kinds = map[state.EventKind]Kind{
+	state.EventMembership: Members,
+	state.EventDecision:   Decides,
+	state.EventRecord:     Recorded,
+	state.EventWish:       Wished,
+	state.EventAskFence:   AsksFence,
+	state.EventRestart:    Restarted,
+	state.EventTaint:      Tainted,
+	state.EventUntaint:    Untainted,
+	state.EventMissed:     Missed,
+}
+
+// FromEvent returns what an event of a program of a host tells, and whether it
+// tells anything: a later release may note what this one does not know.
+func FromEvent(host, program string, e state.Event) (Record, bool) {
+	kind, known := kinds[e.Kind]
+	return Record{
+		Host: host, Boot: e.Boot, Up: e.Up, At: e.At.UTC(), Kind: kind, Members: e.Members, Ring: e.Ring, Quorate: e.Quorate,
+		Rule: e.Rule, Action: e.Action, State: e.State, Seq: e.Seq, Wish: e.Wish, Target: e.Target, Count: e.Count, Why: e.Why,
+		From: "events of " + program,
+	}, known && !e.At.IsZero()
+}
