@@ -291,7 +291,7 @@ func (tr *trial) journal(host string) []witness.Line {
 		tr.Errorf("journal of %s: %v", host, err)
 	}
 	lines := witness.Journal(host, []byte(out))
-	events, err := tr.sh(tr.Context(), host, "cat "+state.EventsDir+"/"+state.EtcdEvents+"*.jsonl")
+	events, err := tr.Sh(tr.Context(), host, "cat "+state.EventsDir+"/"+state.EtcdEvents+"*.jsonl")
 	if err != nil {
 		tr.Errorf("events of %s: %v", host, err)
 	}
