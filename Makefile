@@ -36,7 +36,7 @@ lab-test: setup build release ## Bring up whole clusters of every shape and try 
 
 .PHONY: sim
 sim: ## Simulate two hosts under seeded faults (SEEDS=n)
-	go run ./internal/sim/run -seeds $(SEEDS)
+	go run ./internal/testkit/sim/run -seeds $(SEEDS)
 
 .PHONY: bench
 bench: setup build release ## Measure what the documents promise

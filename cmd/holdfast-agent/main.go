@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast/holdfast/internal/agent"
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 )
 
 func main() { os.Exit(run()) }

@@ -9,8 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/ocf"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/keeper/ocf"
 )
 
 func main() { os.Exit(run()) }

@@ -26,7 +26,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 func main() {

@@ -18,8 +18,8 @@ import (
 	"os/signal"
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 func main() {

@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // reasons is the page that says why a module is behind.

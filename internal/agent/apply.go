@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/apply"
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/plan"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/install/apply"
+	"github.com/holdfast/holdfast/internal/install/plan"
 )
 
 // defaultIgnition is where a host's configuration lies after it was imaged.

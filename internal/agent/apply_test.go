@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 const hostConfig = `{"ignition":{"version":"3.4.0"},"storage":{

@@ -3,7 +3,7 @@ package agent
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 )
 
 // commands lists the verbs of holdfast-agent, one constructor a file.

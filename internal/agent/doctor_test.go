@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestAHostIsPublishedWithoutAddressesOfBMCsAndWithinBounds(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func TestTheHelpOfEveryCommandIsTheApprovedText(t *testing.T) {

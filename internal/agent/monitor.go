@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/cli/command"
 )
 
 // monitorFlags are the flags of `holdfast-agent monitor`.

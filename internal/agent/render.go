@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 )
 
 // renderFlags are the flags of `holdfast-agent render`.

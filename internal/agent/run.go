@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/adapter/eventlog"
 	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
@@ -19,10 +20,9 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/eventlog"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func newRun(streams command.Streams) *cobra.Command {

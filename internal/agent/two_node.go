@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/agent/twonode"
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 )
 

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	support "github.com/holdfast/holdfast/internal/bundle"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/redact"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	support "github.com/holdfast/holdfast/internal/report/bundle"
 )
 
 // bundleFlags say what is collected, and where it goes.

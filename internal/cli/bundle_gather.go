@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	support "github.com/holdfast/holdfast/internal/bundle"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/model/site"
+	support "github.com/holdfast/holdfast/internal/report/bundle"
 )
 
 // gatherBundle finds what a bundle is collected from. It reaches nothing yet but

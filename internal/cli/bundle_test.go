@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	support "github.com/holdfast/holdfast/internal/bundle"
+	support "github.com/holdfast/holdfast/internal/report/bundle"
 )
 
 // bundleOf runs the command with these items.

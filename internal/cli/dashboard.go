@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/dashboard"
+	"github.com/holdfast/holdfast/internal/report/dashboard"
 )
 
 // dashboardFlags are those of `holdfast dashboard`.

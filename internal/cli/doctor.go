@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/page"
 )

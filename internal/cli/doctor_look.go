@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/labprogram"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
-	"github.com/holdfast/holdfast/internal/doctor"
-	"github.com/holdfast/holdfast/internal/doctor/cluster"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/labprogram"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/doctor"
+	"github.com/holdfast/holdfast/internal/report/doctor/cluster"
 )
 
 // askable is a host and how a command gets there.

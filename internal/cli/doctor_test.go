@@ -12,10 +12,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
-	"github.com/holdfast/holdfast/internal/doctor/cluster"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/doctor/cluster"
 )
 
 // doctorOn runs doctor on recorded facts.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // keyCluster is a cluster whose hosts take a wish in after a while.

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/explain"
-	"github.com/holdfast/holdfast/internal/records"
+	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
 // explainExits is said in the help of each explanation.

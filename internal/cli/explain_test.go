@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {

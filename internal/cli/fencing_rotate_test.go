@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/redfish"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // secrets is the cluster's part; put may fail or hang.

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // twoHosts are two hosts that are reached by shell scripts.

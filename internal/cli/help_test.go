@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 // runLine runs one command line and returns exit code, output and errors.

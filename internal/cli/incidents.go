@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/incident"
-	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
 // incidentsFrom is where reports are read.

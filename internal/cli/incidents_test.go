@@ -12,8 +12,8 @@ import (
 	"time"
 
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/incident"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
 // twoIncidents are one that is over and one that is not.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/labprogram"
+	"github.com/holdfast/holdfast/internal/adapter/labprogram"
 )
 
 // newLab hands whatever comes after `lab` over to holdfast-lab: this program

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/explain"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/observe"
-	"github.com/holdfast/holdfast/internal/pacemaker"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
 // quorumHost is everything that a confirmation touches.

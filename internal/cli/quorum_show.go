@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // show tells a person what is known and what it takes.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
-	"github.com/holdfast/holdfast/internal/explain"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/explain"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 // lonely is a host under the real protocol: each time its agent is asked it has

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/explain"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
 // watch follows the agent until etcd takes writes and Pacemaker knows what it

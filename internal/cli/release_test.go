@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/install/release"
 )
 
 // releaseFixture writes what inspect reads of a release: its index.

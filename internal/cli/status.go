@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	gathering "github.com/holdfast/holdfast/internal/status"
+	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
 // statusFlags are those of `holdfast status`.

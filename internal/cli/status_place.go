@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/labprogram"
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/labprogram"
-	"github.com/holdfast/holdfast/internal/state"
-	gathering "github.com/holdfast/holdfast/internal/status"
+	"github.com/holdfast/holdfast/internal/model/state"
+	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
 // place is where a cluster is looked at: through a kubeconfig, on the host that

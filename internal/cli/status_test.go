@@ -14,11 +14,11 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/holdfast/holdfast/internal/adapter/labprogram"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	"github.com/holdfast/holdfast/internal/labprogram"
-	"github.com/holdfast/holdfast/internal/state"
-	gathering "github.com/holdfast/holdfast/internal/status"
+	"github.com/holdfast/holdfast/internal/model/state"
+	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
 func statusLine(t *testing.T, args ...string) (code int, out, errs string) {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 // watching shows views as they come: a terminal is redrawn; elsewhere, and for

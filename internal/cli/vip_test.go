@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/viprule"
 	"github.com/holdfast/holdfast/internal/operator/infrastructure"
-	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/internal/viprule"
 )
 
 // vipSite is a cluster with one pair of VIPs whose operator is the real one

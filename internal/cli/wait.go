@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/configserver"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/installation"
-	"github.com/holdfast/holdfast/internal/installer"
-	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // waitFlags are the flags of `wait-for`.

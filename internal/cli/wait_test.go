@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/configserver"
-	"github.com/holdfast/holdfast/internal/installer"
-	"github.com/holdfast/holdfast/internal/keys"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // madeSite makes an install directory, and serves its hosts' progress as a

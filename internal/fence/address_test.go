@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/holdfast/holdfast/internal/bmc"
+	"github.com/holdfast/holdfast/internal/model/bmc"
 )
 
 // anyAddress takes loopback addresses too, where the simulators are.

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/bmc"
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/etcdagent"
-	"github.com/holdfast/holdfast/internal/observe"
-	"github.com/holdfast/holdfast/internal/pacemaker"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/redfish"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Exit codes of the FenceAgentAPI.
@@ -81,7 +81,7 @@ func New(streams command.Streams) *Agent {
 			return pacemaker.Peer(ctx, identityAttribute, node)
 		},
 		etcd: func(ctx context.Context) (state.EtcdReport, error) {
-			return etcdagent.Report(ctx, state.EtcdSocketPath)
+			return keeperclient.Report(ctx, state.EtcdSocketPath)
 		},
 		turnOf: askDaemon, hears: askHeard,
 		Out: streams.Out, Err: streams.Err, address: bmc.Parse, onBudget: defaultOnBudget, wordPause: wordPause,
@@ -259,7 +259,7 @@ func (e *ambiguousError) Error() string {
 		e.target, len(e.systems), strings.Join(e.systems, ", "))
 }
 
-// reasonOf names why a BMC could not be read, as internal/redfish does.
+// reasonOf names why a BMC could not be read, as internal/adapter/redfish does.
 func reasonOf(err error) string {
 	if _, ok := errors.AsType[*ambiguousError](err); ok {
 		return string(redfish.NoSystem)

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const (

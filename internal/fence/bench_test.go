@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // BenchmarkFence measures the phases of a fence; run it with -benchtime 20x.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/bmc"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/redfish"
-	"github.com/holdfast/holdfast/internal/secret"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/secret"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // answerTimeout bounds one answer of a BMC. Slower ones than LongestAnswer

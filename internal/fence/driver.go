@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/redfish"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // driver is the distribution's fence_redfish. Its interpreter takes longer to

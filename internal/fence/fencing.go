@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/redfish"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const (

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 	"github.com/holdfast/holdfast/internal/lab/bmc/bmctest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestTheDelayIsNotWaitedForAHostThatIsOff(t *testing.T) {

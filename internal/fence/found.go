@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/records"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 )
 
 // FoundAttribute is the private attribute of Pacemaker by which the agent of a

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/records"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 )
 
 // FuzzOptions has Pacemaker write anything to the agent's input.

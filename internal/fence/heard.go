@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/etcdagent"
-	"github.com/holdfast/holdfast/internal/redfish"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // heardTime bounds the question whether a host is heard. The daemon waits
@@ -23,7 +23,7 @@ func askHeard(ctx context.Context, target string) (heard state.Fact[bool]) {
 	if err != nil {
 		return heard
 	}
-	if err := etcdagent.Order(ctx, state.EtcdSocketPath, state.HeardRequestPath, body, &heard); err != nil {
+	if err := keeperclient.Order(ctx, state.EtcdSocketPath, state.HeardRequestPath, body, &heard); err != nil {
 		return state.Fact[bool]{}
 	}
 	return heard

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
 )
 
 // DMIDirVariable names the environment variable that says where this host's

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/redfish"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Power asks the BMC of a target once, for whoever wants to know, not for

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func TestOptionsComeAsLinesOrAsArguments(t *testing.T) {

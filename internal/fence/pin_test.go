@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // wire is the network to a BMC. Whoever sits on it answers at the BMC's address

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // quirkCases are faults of a BMC while its host is to be switched off within

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var slowAnswer = flag.Duration("slow", 5*time.Second, "how long a slow BMC takes for an answer")

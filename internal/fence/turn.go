@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/etcdagent"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const (
@@ -24,7 +24,7 @@ func askDaemon(ctx context.Context, q state.RaceRequest) (out state.FenceRace, e
 	if err != nil {
 		return out, err
 	}
-	err = etcdagent.Order(ctx, state.EtcdSocketPath, state.RaceRequestPath, body, &out)
+	err = keeperclient.Order(ctx, state.EtcdSocketPath, state.RaceRequestPath, body, &out)
 	return out, err
 }
 

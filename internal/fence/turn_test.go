@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // referee is a daemon of etcd that says whose turn it is.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 const (

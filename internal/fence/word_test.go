@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // confirmedReport is what the agent of etcd tells once a person has confirmed

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc/zootest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestEachKindOfBMCIsProbedAndFences has the BMC of each file tested as by the
 // monitor, and its host fenced.
 func TestEachKindOfBMCIsProbedAndFences(t *testing.T) {
-	for _, bmc := range zootest.Load(t, "../redfish/testdata/zoo") {
+	for _, bmc := range zootest.Load(t, "../adapter/redfish/testdata/zoo") {
 		t.Run(bmc.Name, func(t *testing.T) {
 			b := newBench(t, "пароль") // which fence_redfish cannot take: only the simulator is for it
 			b.at(t, bmc.Serve(t))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // Dial connects to a literal address of the lab's networks, as a client on the

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // collectors are the commands whose output makes up a host's logs.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
 )
 
 func testLinkDown(r *real) {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // prepareHostDir makes the directories that a host's container mounts: its

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // imageName is the name of the host image in podman; its tag is the hash of

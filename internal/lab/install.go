@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast/holdfast/internal/bmc"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/redfish"
-	"github.com/holdfast/holdfast/internal/secret"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/secret"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // writeSite makes the site's files: the install configuration, and by the

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // kubeconfigFile is the kubeconfig that works from this machine.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast/holdfast/internal/redfish"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
 )
 
 func TestALabOnThisMachine(t *testing.T) {

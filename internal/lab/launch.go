@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // Launcher says how the daemon of a lab is started: the command line of a

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/model/config"
 )
 
 func TestEveryMistakeOfASpecIsReportedAtOnce(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // daemonVariable makes the test binary a lab daemon: its value is the lab's

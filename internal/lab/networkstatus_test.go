@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	agent "github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestTheStatusTellsTheTroubleOfAHostsNetwork(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/install/release"
 )
 
 // RegistryPort is the port of the gateway on which a lab's registry answers.

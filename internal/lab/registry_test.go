@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/config"
-	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/config"
 )
 
 // pullingLab is a lab whose hosts pull a release without images.

@@ -6,8 +6,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/bmc"
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/config"
 )
 
 // Pod and service networks of a lab's site, per family. They are wide of the

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // lookPatience bounds each look into a host, so that a status of a broken lab

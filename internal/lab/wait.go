@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // pollEvery is how often the hosts' progress is read while a person watches.

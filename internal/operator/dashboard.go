@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/dashboard"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	"github.com/holdfast/holdfast/internal/kube"
 	render "github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/status"
+	"github.com/holdfast/holdfast/internal/report/dashboard"
+	"github.com/holdfast/holdfast/internal/report/status"
 )
 
 // newDashboard is a verb of its own, so that the page runs in a pod of its own

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/dashboard"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	render "github.com/holdfast/holdfast/internal/render/operator"
+	"github.com/holdfast/holdfast/internal/report/dashboard"
 )
 
 // TestTheDashboardsAccountSeesTheClusterAndNothingElse looks through the account

@@ -18,13 +18,13 @@ import (
 
 	"github.com/go-logr/logr/testr"
 
-	"github.com/holdfast/holdfast/internal/corosync"
-	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/operator/health"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // judge runs the controller of health alone, with the operator's account, until

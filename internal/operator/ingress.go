@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/operator/certificates"
 	"github.com/holdfast/holdfast/internal/operator/ingress"
 	render "github.com/holdfast/holdfast/internal/render/operator"

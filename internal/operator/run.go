@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/holdfast/holdfast/internal/command"
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
-	"github.com/holdfast/holdfast/internal/etcd"
-	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/operator/twonode"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/render/router"

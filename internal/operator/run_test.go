@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast/holdfast/internal/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 )
 
 // The pod of this release has a folder with the operator's own pair; one of an

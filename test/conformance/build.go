@@ -16,9 +16,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/payload"
-	builder "github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	builder "github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // Kit is what it takes to run the tests.

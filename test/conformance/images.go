@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // Components that the images take programs of, beside those of a release.

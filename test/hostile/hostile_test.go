@@ -23,8 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/ports"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/test/hostile/attack"
 	"github.com/holdfast/holdfast/test/labsite"

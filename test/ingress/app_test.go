@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/test/labsite"
 )
 

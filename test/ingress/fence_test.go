@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/labsite"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // setupSteps is the number of steps of the set-up of two nodes.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/labsite/load"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/test/labsite/figures"
 	"github.com/holdfast/holdfast/test/labsite/load"

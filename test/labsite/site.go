@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/host"
 	"github.com/holdfast/holdfast/internal/lab"
 )
 

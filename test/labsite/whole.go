@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/etcdagent"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Whole says what a site lacks that has nothing to repair: its nodes are
@@ -89,7 +89,7 @@ func (s *Site) Etcd(ctx context.Context, host string) (state.EtcdReport, error) 
 func AskKeeper(ctx context.Context, socket string) (state.EtcdReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	return etcdagent.Report(ctx, socket)
+	return keeperclient.Report(ctx, socket)
 }
 
 // balanced is nil where every load balancer gives requests to every API server.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 	"github.com/holdfast/holdfast/test/twonode/witness"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestGracefulReboot(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/labsite"
 	"github.com/holdfast/holdfast/test/twonode/client"
 	"github.com/holdfast/holdfast/test/twonode/evidence"

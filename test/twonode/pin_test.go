@@ -8,7 +8,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestBMCCertificateRenewed has a BMC make itself a new certificate, as after an

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestPowerCutOfTheLeader(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/incident"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/incident"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 	"github.com/holdfast/holdfast/test/twonode/witness"
 )

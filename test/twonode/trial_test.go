@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/twonode/client"
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )

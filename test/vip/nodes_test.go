@@ -20,12 +20,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/haproxy"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/internal/haproxy"
-	"github.com/holdfast/holdfast/internal/netnstest"
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/haproxy"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 	"github.com/holdfast/holdfast/test/labsite"
 )
 

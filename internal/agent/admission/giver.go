@@ -14,13 +14,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/configserver"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/decide/joining"
-	"github.com/holdfast/holdfast/internal/installer"
-	"github.com/holdfast/holdfast/internal/jointoken"
-	"github.com/holdfast/holdfast/internal/keys"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // HostLifetime is how long a host's own token is good: as long as an installation

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/jointoken"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // KeyPath is where a control plane keeps the key of join secrets, once another

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/metric"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/metric"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Files are patterns of what holds certificates on a host: those of the

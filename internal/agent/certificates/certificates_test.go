@@ -15,7 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/holdfast/holdfast/internal/metric"
+	"github.com/holdfast/holdfast/internal/adapter/metric"
 )
 
 // certificate is one that ends at a moment, after a block of something else.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 // accountInterval is the time between two looks for an account that the

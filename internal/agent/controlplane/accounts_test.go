@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // secrets keeps the passwords that it is given.

@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/etcdpod"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // etcdAuthorities is the file with the authorities of etcd's certificates.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 )
 
 func TestAHostTellsItsAuthoritiesWhenTheyChange(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // encryptionEvery is between two looks at which keys are wanted. An API server

@@ -14,13 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/identity"
-	"github.com/holdfast/holdfast/internal/apitest"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/manifests"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // keeperOf is the keeper of a control plane of the test's cluster.

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/decide/joining"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )

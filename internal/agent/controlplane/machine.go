@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // untold reports whether this host's node has still to say which machine it is:

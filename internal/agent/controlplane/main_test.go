@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
 // server is the API server of this package's tests, nil where there is none.

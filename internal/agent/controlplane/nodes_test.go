@@ -15,10 +15,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
-	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func TestOnlyTheNewestListOfNodesCounts(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/render/manifests"
-	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // storeAPI is an API that has objects by their paths, and keeps which are made.

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 // operatorKeyEvery is between two looks at what the operator asks etcd with.

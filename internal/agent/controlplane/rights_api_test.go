@@ -28,17 +28,17 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/incident"
-	"github.com/holdfast/holdfast/internal/jointoken"
-	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/render/manifests"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
 // notOfAgents are the methods of the client that the agent of a control plane does

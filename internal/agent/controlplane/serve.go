@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/agent/install"
-	"github.com/holdfast/holdfast/internal/configserver"
 	"github.com/holdfast/holdfast/internal/decide/joining"
-	"github.com/holdfast/holdfast/internal/jointoken"
-	"github.com/holdfast/holdfast/internal/keys"
-	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
 )
 
 // maxConnections bounds how many hosts and strangers are served at a time: what

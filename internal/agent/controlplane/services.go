@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
-	"github.com/holdfast/holdfast/internal/kube"
 )
 
 // taintTimeout bounds one request about a taint. It is short: while an API

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/pace"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // How often the taints are looked at: between two attempts while something is

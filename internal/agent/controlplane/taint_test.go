@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
-	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/pace"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
 // world is a host whose peer cp-2 was fenced, and the API.

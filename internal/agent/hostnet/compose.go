@@ -6,6 +6,17 @@ import (
 	"net/netip"
 	"os"
 
+	filter "github.com/holdfast/holdfast/internal/adapter/firewall"
+	"github.com/holdfast/holdfast/internal/adapter/haproxy"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	publisher "github.com/holdfast/holdfast/internal/adapter/mdns"
+	"github.com/holdfast/holdfast/internal/adapter/nic"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
+	"github.com/holdfast/holdfast/internal/adapter/probe"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	table "github.com/holdfast/holdfast/internal/adapter/redirect"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/balancer"
 	"github.com/holdfast/holdfast/internal/agent/network/firewall"
@@ -20,22 +31,11 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/resolver"
 	"github.com/holdfast/holdfast/internal/agent/network/servingcert"
 	"github.com/holdfast/holdfast/internal/agent/network/vipcheck"
-	"github.com/holdfast/holdfast/internal/etcdagent"
-	filter "github.com/holdfast/holdfast/internal/firewall"
-	"github.com/holdfast/holdfast/internal/haproxy"
-	"github.com/holdfast/holdfast/internal/kube"
-	publisher "github.com/holdfast/holdfast/internal/mdns"
-	"github.com/holdfast/holdfast/internal/nic"
-	"github.com/holdfast/holdfast/internal/observe"
-	"github.com/holdfast/holdfast/internal/observe/netwatch"
-	"github.com/holdfast/holdfast/internal/observe/settings"
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/probe"
-	"github.com/holdfast/holdfast/internal/records"
-	table "github.com/holdfast/holdfast/internal/redirect"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // compose chooses sources and pieces by the host's role. What a cluster needs
@@ -49,7 +49,7 @@ func (n *Network) compose() {
 		&mayhold.Source{
 			Fencing: n.Site.Topology().Fencing && n.Site.Role.ControlPlane(), Path: mayhold.Path, Recorded: records.Files{}.HasRecord, Logf: n.logf,
 			Ask: func(ctx context.Context, mark string) (state.EtcdReport, error) {
-				return etcdagent.Next(ctx, state.EtcdSocketPath, mark)
+				return keeperclient.Next(ctx, state.EtcdSocketPath, mark)
 			},
 		},
 		probe.Router{},

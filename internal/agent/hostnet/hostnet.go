@@ -15,6 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
@@ -22,11 +25,8 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/stage"
 	"github.com/holdfast/holdfast/internal/agent/outside"
 	"github.com/holdfast/holdfast/internal/decide/peers"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/observe/settings"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // kubeconfig is kubelet's: the one account of the API that every host has.

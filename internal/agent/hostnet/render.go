@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/names"
 	"github.com/holdfast/holdfast/internal/decide/resolver"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/render/haproxy"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Rendered is what the agent would write for one part of a host's network.

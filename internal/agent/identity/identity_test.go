@@ -22,10 +22,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 
-	"github.com/holdfast/holdfast/internal/keys"
-	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func authority(t *testing.T, now time.Time) site.KeyPair {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestEventsAreReadAgainAndNothingIsNotedTwice(t *testing.T) {

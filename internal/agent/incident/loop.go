@@ -20,11 +20,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/incident"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/pace"
-	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
 // Options are what the loop of a host works with.

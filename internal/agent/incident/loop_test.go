@@ -17,11 +17,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/incident"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
 var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)

@@ -11,8 +11,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 // memoryFile is what this host noted, beside the reports.

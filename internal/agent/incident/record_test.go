@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // What etcd's record says is noted from its file only where no event does: the

@@ -13,13 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/redact"
-	"github.com/holdfast/holdfast/internal/observe"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // sources are where a host's records are from.

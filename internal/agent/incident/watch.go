@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // happens are the files, and the folders, in which something is written when

@@ -12,17 +12,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/installation"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/clusterdns"
 	"github.com/holdfast/holdfast/internal/render/cni"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // applyManifests brings the network and the cluster's objects into the API:

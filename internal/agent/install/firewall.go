@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/adapter/firewall"
 	"github.com/holdfast/holdfast/internal/decide/ports"
-	"github.com/holdfast/holdfast/internal/firewall"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // tellFirewalls says what firewalls of the site on this host refuse: other hosts

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // controlPlaneSteps are those after which a host's control plane stands.

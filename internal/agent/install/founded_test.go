@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestAControlPlaneStandsAfterItsStep(t *testing.T) {

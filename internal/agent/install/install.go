@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/release"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Files that tell the agent of a control plane how far its host is.

@@ -18,11 +18,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast/holdfast/internal/configserver"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // newRun returns an installation that touches only a test's own directory.

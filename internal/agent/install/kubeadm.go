@@ -8,11 +8,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Files of kubeadm on the host.

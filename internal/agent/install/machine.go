@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/observe"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // ownPlatform is what this host's programs run on.

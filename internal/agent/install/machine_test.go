@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestAMachineOfAnotherKindThanItsSiteSaysSo(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/hosts"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // lookupPatience bounds one question to the site's name server.

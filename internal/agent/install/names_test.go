@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/hosts"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func TestWhichAddressTheAPIsNameMayMean(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/podman"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // loadEtcdForPodman hands etcd's image to podman too: on two control planes it

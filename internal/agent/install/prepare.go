@@ -15,18 +15,18 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/adapter/observe/own"
+	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/observe"
-	"github.com/holdfast/holdfast/internal/observe/netwatch"
-	"github.com/holdfast/holdfast/internal/observe/own"
-	"github.com/holdfast/holdfast/internal/observe/settings"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // findAddresses waits until the host has a name and its addresses.

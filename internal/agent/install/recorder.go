@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // recorder keeps a host's progress in a file, on the log, and wherever publish

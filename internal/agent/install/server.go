@@ -17,11 +17,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/admission"
-	"github.com/holdfast/holdfast/internal/configserver"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // ownTokenPath is where a host keeps its own token while it is installed.

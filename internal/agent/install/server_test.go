@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/configserver"
 	"github.com/holdfast/holdfast/internal/decide/joining"
-	"github.com/holdfast/holdfast/internal/jointoken"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // configured is a configuration server and the site of a host that trusts it.

@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // leftovers are what only an installation needs: how kubeadm was configured, how it

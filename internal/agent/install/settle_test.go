@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // ofAnOlderBuild is what one left on a control plane, and on its first host.

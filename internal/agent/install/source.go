@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/payload"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // pushRelease serves a release without images and returns its reference.

@@ -7,9 +7,9 @@ import (
 
 	operatorv1 "github.com/openshift/api/operator/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/installation"
-	"github.com/holdfast/holdfast/internal/kube"
 )
 
 // waitTwoNode waits until the operator has both control planes set up so that

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Board holds the view and wakes those who follow it. Sources write on it,

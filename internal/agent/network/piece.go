@@ -7,7 +7,7 @@ package network
 import (
 	"context"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Source sees one part of the view change.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // StatusPath is where the agent leaves how the network of its host is doing,

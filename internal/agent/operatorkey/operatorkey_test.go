@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast/holdfast/internal/keys"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/site"
 )
 
 // hostFiles are a control plane's.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // api is what is behind the VIP: a server with TLS that may hang or refuse.

@@ -13,12 +13,12 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/pace"
-	"github.com/holdfast/holdfast/internal/site"
 )
 
 // Options are what the collector of a host works with.

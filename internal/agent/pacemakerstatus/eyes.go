@@ -11,16 +11,16 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/etcdagent"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/kube"
-	"github.com/holdfast/holdfast/internal/pacemaker"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // happens are the folders in which something is written when something
@@ -123,7 +123,7 @@ const answerTime = time.Second
 func askEtcd(ctx context.Context) (state.EtcdReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return etcdagent.Report(ctx, state.EtcdSocketPath)
+	return keeperclient.Report(ctx, state.EtcdSocketPath)
 }
 
 // watch wakes whenever something happens, until the context ends.

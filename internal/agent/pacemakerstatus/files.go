@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 // files are where a host keeps what it knows.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/etcdagent"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/pacemaker"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The keeper of etcd answers at least once a second. Where it is silent for
@@ -31,7 +31,7 @@ type memberships struct {
 func thisHostsMembers(logf func(string, ...any)) memberships {
 	return memberships{
 		keeper: func(ctx context.Context, known string) (state.Fact[state.Membership], error) {
-			return etcdagent.Membership(ctx, state.EtcdSocketPath, known)
+			return keeperclient.Membership(ctx, state.EtcdSocketPath, known)
 		},
 		corosync: pacemaker.Watch, logf: logf,
 	}
@@ -42,7 +42,7 @@ func thisHostsMembers(logf func(string, ...any)) memberships {
 func (w memberships) watch(ctx context.Context, changed func(state.Fact[state.Membership])) {
 	last := ""
 	tell := func(m state.Fact[state.Membership]) bool {
-		mark := etcdagent.MarkOf(m)
+		mark := keeperclient.MarkOf(m)
 		if mark == last {
 			return false
 		}

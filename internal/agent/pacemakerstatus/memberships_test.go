@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/etcdagent"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // pair is what a host of two has: a keeper of etcd, and Corosync, which both know
@@ -50,11 +50,11 @@ func (p *pair) keeper(ctx context.Context, known string) (state.Fact[state.Membe
 	for range 1000 {
 		switch s := p.now(); {
 		case s.down:
-			return state.Fact[state.Membership]{}, etcdagent.ErrDown
+			return state.Fact[state.Membership]{}, keeperclient.ErrDown
 		case s.hangs:
 			<-ctx.Done()
 			return state.Fact[state.Membership]{}, ctx.Err()
-		case s.deaf || etcdagent.MarkOf(s.membership()) != known:
+		case s.deaf || keeperclient.MarkOf(s.membership()) != known:
 			return s.membership(), nil
 		}
 		time.Sleep(time.Millisecond)

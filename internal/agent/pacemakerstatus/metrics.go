@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/metric"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
-	"github.com/holdfast/holdfast/internal/etcd"
-	"github.com/holdfast/holdfast/internal/metric"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var (

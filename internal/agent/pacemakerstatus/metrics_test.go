@@ -7,11 +7,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestMetricsTellWhatThisHostSees(t *testing.T) {

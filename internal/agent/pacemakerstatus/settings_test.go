@@ -12,7 +12,7 @@ import (
 
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // drifting has the hosts see a setting that is not as wanted until it is set

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/corosync"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/pacemaker"
+	"github.com/holdfast/holdfast/internal/model/corosync"
 )
 
 // Files of pcs and Corosync.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 // Pacemaker orders before itself each unit that it starts, in a file of this

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/explain"
-	"github.com/holdfast/holdfast/internal/podman"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
 const etcdPID = 4711

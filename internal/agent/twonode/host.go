@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/explain"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/fence"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/pacemaker"
-	"github.com/holdfast/holdfast/internal/podman"
-	"github.com/holdfast/holdfast/internal/records"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
 // DefaultWait is how long a step waits for what others have to do.

@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/pacemaker"
 )
 
 // cibFile is the configuration that Pacemaker last wrote to its disk: all of

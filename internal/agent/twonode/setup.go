@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/pacemaker"
 )
 
 // work is where the CIB is changed before it is pushed.

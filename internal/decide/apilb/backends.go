@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/decide/order"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The ports of the API and of its load balancer.

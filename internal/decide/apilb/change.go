@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Health is what the load balancer found out about a server.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The patience of the redirect.

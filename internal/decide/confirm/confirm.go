@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Patience is how long Pacemaker's fencing gets before a person's word may take

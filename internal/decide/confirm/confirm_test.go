@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 type change = func(*Situation)

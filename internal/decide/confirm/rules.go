@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Rule is one line of the table, as a person reads it.

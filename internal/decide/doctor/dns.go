@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // dnsChecks are about the DNS of the cluster's Services, which every pod asks.

@@ -3,7 +3,7 @@ package doctor
 import (
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // An installation put both name servers on one host, and everything said that

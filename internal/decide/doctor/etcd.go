@@ -3,7 +3,7 @@ package doctor
 import (
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // etcdChecks are about what etcd stands on.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // fencingChecks are about whether fencing works on the day it is needed.

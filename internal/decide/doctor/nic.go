@@ -3,7 +3,7 @@ package doctor
 import (
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // NICs is what the kernel does with the interfaces that lead out of a host.

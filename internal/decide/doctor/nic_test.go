@@ -3,7 +3,7 @@ package doctor
 import (
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestWhatTheKernelDoesWithInterfacesIsTold(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var update = flag.Bool("update-verdicts", false, "rewrite the verdicts of the corpus; a changed verdict needs an ADR in the same commit")

@@ -10,7 +10,7 @@ package etcdmember
 import (
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // How long the protocol waits before it gives up on a peer that is there.

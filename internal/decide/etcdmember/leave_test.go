@@ -3,7 +3,7 @@ package etcdmember
 import (
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestLeaving(t *testing.T) { prove(t, leavingSentences()) }

@@ -3,7 +3,7 @@ package etcdmember
 import (
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // offers is a peer that leads alone and lists a learner, d, beside itself.

@@ -3,7 +3,7 @@ package etcdmember
 import (
 	"fmt"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // next returns the own record as the base of the one that follows it.

@@ -1,6 +1,6 @@
 package etcdmember
 
-import "github.com/holdfast/holdfast/internal/state"
+import "github.com/holdfast/holdfast/internal/model/state"
 
 func leaving(v *view) bool { return v.s.Pacemaker.Leaving }
 

@@ -3,7 +3,7 @@ package etcdmember
 import (
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func bothLead(v *view) bool {

@@ -3,7 +3,7 @@ package etcdmember
 import (
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // untouched reports whether no record claims anything yet and both copies are

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The rules of a pair that commits nothing although both hosts are there and

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // stalls is a pair that has committed nothing for so long, as both hosts see.

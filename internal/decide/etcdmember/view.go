@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // view is a snapshot with the questions that the rules ask answered once.

@@ -2,7 +2,7 @@ package explain
 
 import (
 	"github.com/holdfast/holdfast/internal/decide/confirm"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // RestorePage tells how to begin again from a backup.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 // incident is a file of the corpus, as far as it is explained.

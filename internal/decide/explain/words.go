@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // summary is the one sentence to read first.

@@ -3,7 +3,7 @@ package fencing
 import (
 	"fmt"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Health is what is known of both hosts before one of them is crashed on

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Times of a fence.
@@ -57,7 +57,7 @@ type Reading struct {
 	// Power is the power state word for word, unknown where it could not be
 	// read.
 	Power state.Fact[string]
-	// Reason is why it could not be read, as internal/redfish calls it.
+	// Reason is why it could not be read, as internal/adapter/redfish calls it.
 	Reason string
 	// Heard is whether the host answered, on a network that it shares with this
 	// one, a question that was asked after the BMC had said Off. It is unknown

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Ready says what keeps a host's etcd from being taken from kubelet: each host

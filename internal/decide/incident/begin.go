@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // begins returns the failure that an event is the first sign of, nil for none.

@@ -1,6 +1,6 @@
 package incident
 
-import "github.com/holdfast/holdfast/internal/state"
+import "github.com/holdfast/holdfast/internal/model/state"
 
 // kinds are the kinds of records that events tell of.
 var kinds = map[state.EventKind]Kind{

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // failure is what the events from its first on come to; before are those of

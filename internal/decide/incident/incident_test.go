@@ -11,8 +11,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func TestTheReportOfEveryScenarioIsTheApprovedText(t *testing.T) {

@@ -3,7 +3,7 @@ package incident
 import (
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // How close things have to be to belong together.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The ConfigMap with which the first host tells the cluster how far it is. The

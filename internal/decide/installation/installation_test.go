@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast/holdfast/internal/decide/installation"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // hosts reads "cp-1:bootstrap:done worker-1:worker:join".

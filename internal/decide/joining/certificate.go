@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Request is a request for a certificate, as the API has it. User, Groups and

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/config"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TokenLifetime is how long the bootstrap token of a host is good. A host asks

@@ -6,7 +6,7 @@ package mayhold
 import (
 	"fmt"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Facts is what the decision looks at.

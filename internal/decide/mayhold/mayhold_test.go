@@ -3,7 +3,7 @@ package mayhold
 import (
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func report(record state.EtcdState, inert, contact state.Fact[bool]) state.Fact[state.EtcdReport] {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestAHostMakesItsShortNameKnownOnTheInterfacesOfItsAddresses(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Zone is what a cluster's name server knows.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/netaddr"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/netaddr"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Address is one address that the host has.

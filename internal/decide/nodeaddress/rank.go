@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/decide/order"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // beside is the best address whose network holds target. Of overlapping

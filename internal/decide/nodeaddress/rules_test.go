@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // route reads "default via 10.98.0.1 eth0 2 100" or "fd98::/64 eth0 2 256".

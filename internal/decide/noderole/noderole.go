@@ -3,7 +3,7 @@
 // select nodes by master and worker.
 package noderole
 
-import "github.com/holdfast/holdfast/internal/state"
+import "github.com/holdfast/holdfast/internal/model/state"
 
 // Role labels; their value is empty.
 const (

@@ -9,7 +9,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
 // maxAgents is the API's bound of a node's agents.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
 // Happening is something that Pacemaker did, or that failed: people are told of

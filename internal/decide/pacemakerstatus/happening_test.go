@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
 func TestB9HardCase34WhatIsToldOnce(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/corosync"
-	"github.com/holdfast/holdfast/internal/crmmon"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // odd is a state that a lab does not come to by itself: a recorded one, changed.

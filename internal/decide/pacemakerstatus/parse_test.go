@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/corosync"
-	"github.com/holdfast/holdfast/internal/crmmon"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const corpus = "../../../test/corpus/pacemaker/cases"

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
 // Retakes is how long Pacemaker may take to write down anew what runs on a host.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
 // TestThatPacemakerLooksAnewIsNoChange is what the lab showed: when a lost host

@@ -8,8 +8,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
 // tracked is a resource of every node. Its agent tells it, not its id, which

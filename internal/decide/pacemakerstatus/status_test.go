@@ -12,13 +12,13 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/corosync"
-	"github.com/holdfast/holdfast/internal/crmmon"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // acceptable fails where a status breaks a rule of the API. A real API server
-// says the same in internal/kube; here it is quick enough to fuzz.
+// says the same in internal/adapter/kube; here it is quick enough to fuzz.
 func acceptable(t *testing.T, s etcdv1.PacemakerClusterStatus) {
 	t.Helper()
 	s = Timed(s, nil, time.Unix(1_800_000_000, 0))

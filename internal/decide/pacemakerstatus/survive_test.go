@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestWhatTheLossOfAHostWouldComeTo(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TakeOver is how the last time went that this host went on without its peer,

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // saw is one look at an etcd's record and at who is there.

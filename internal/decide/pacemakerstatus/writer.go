@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Silence is how long the status in the API may go without a sign of life

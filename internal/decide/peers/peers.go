@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/decide/noderole"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Site is what the site is, whatever the API says.

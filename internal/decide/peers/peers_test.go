@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var two = Site{ControlPlanes: 2, MastersSchedulable: true}

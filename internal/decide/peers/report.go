@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Of is whom a control plane shares its API VIPs and its load balancer with, nil

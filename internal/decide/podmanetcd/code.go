@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Code is an exit code of the OCF standard.

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // parameter is one line of the table from which the meta-data are generated

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Seen is what anybody can see of etcd on a host, without its daemon.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Protocol is what a port belongs to.

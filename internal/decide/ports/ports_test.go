@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 	. "github.com/holdfast/holdfast/internal/decide/ports"
-	_ "github.com/holdfast/holdfast/internal/golden" // for -update
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/render/haproxy"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	_ "github.com/holdfast/holdfast/internal/testkit/golden" // for -update
 )
 
 func TestTheTableHasThePortsThatOthersListenOn(t *testing.T) {

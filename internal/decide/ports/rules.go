@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast/holdfast/internal/decide/noderole"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Rules is our own table of a host: it drops, and accepts nothing that another

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	. "github.com/holdfast/holdfast/internal/decide/ports"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }

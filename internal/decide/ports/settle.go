@@ -3,7 +3,7 @@ package ports
 import (
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // How long it has to be well before the rules are as narrow as they may be, and

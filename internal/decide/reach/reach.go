@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/secret"
+	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
 // Mark stands where a secret was.

@@ -16,7 +16,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Seen is a fact with who said it and when. Its zero value is unknown.

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // findings are all that is not as it should be, the worst first.

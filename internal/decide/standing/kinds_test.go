@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/doctor"
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 const root = "../../../"

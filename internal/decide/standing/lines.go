@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // unsaid is a cell that nobody filled.

@@ -9,7 +9,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Merge puts together what several places told, those first that are to be

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestWhatAHostSaysOfItselfGoesBeforeWhatTheAPIHas(t *testing.T) {

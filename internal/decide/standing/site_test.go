@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 var roles = map[string]string{noderole.ControlPlane: "", noderole.Master: "", noderole.Worker: "", noderole.Claim: "master"}

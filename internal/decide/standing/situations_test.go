@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/corosync"
-	"github.com/holdfast/holdfast/internal/crmmon"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var (

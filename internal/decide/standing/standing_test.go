@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/page"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func TestEverySituationIsSaidAsApproved(t *testing.T) {

@@ -1,6 +1,6 @@
 package twonode
 
-import "github.com/holdfast/holdfast/internal/corosync"
+import "github.com/holdfast/holdfast/internal/model/corosync"
 
 // CorosyncOf is what of a corosync.conf matters to the set-up.
 func CorosyncOf(conf corosync.Conf) Corosync {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/corosync"
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func corosyncOf(text []byte) (Corosync, error) {

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/bmc"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Step is one part of the setup that runs on a host.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 // settings lists all of a configuration, each with the path to it.

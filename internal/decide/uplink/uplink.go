@@ -7,7 +7,7 @@ package uplink
 import (
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Link is an interface as the kernel has it.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/netaddr"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/netaddr"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // ReportOf is what a host says about virtual IPs, from what its agent sees.

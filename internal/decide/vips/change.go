@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/holdfast/holdfast/internal/netaddr"
-	"github.com/holdfast/holdfast/internal/viprule"
+	"github.com/holdfast/holdfast/internal/model/netaddr"
+	"github.com/holdfast/holdfast/internal/model/viprule"
 )
 
 // Platform is the platform of a cluster as its Infrastructure object names it.

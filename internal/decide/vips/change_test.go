@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/internal/viprule"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/viprule"
 )
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/netaddr"
+	"github.com/holdfast/holdfast/internal/model/netaddr"
 )
 
 // Types of the conditions about virtual IPs.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // FuzzDecide gives it lists as somebody might write them. Whatever they are,

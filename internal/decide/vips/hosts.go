@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/holdfast/holdfast/internal/netaddr"
-	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/internal/viprule"
+	"github.com/holdfast/holdfast/internal/model/netaddr"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/viprule"
 )
 
 // Host is a node of a running cluster, as far as virtual IPs concern it.

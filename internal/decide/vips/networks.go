@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/holdfast/holdfast/internal/netaddr"
-	"github.com/holdfast/holdfast/internal/viprule"
+	"github.com/holdfast/holdfast/internal/model/netaddr"
+	"github.com/holdfast/holdfast/internal/model/viprule"
 )
 
 // networkFindings checks the machine networks of the spec against themselves,

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The times of a probe. A host takes some 2 s to find out that nobody answers.

@@ -3,7 +3,7 @@ package vips
 import (
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/viprule"
+	"github.com/holdfast/holdfast/internal/model/viprule"
 )
 
 // Verdict is what a look at one rule came to.

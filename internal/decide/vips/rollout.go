@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/netaddr"
+	"github.com/holdfast/holdfast/internal/model/netaddr"
 )
 
 // Plan is what a cluster's status says its virtual IPs are.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var dual = vips.Plan{API: addrs("10.98.0.5", "fd98::5"), Ingress: addrs("10.98.0.6", "fd98::6")}

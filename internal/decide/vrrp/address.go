@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // subnet is a network that this host is directly on.

@@ -3,7 +3,7 @@ package vrrp
 import (
 	"cmp"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // IDs are the virtual router ids of a cluster: those that its settings name,

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func prefixes(list ...string) []netip.Prefix {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Fault is the value of a track file that keeps its VIPs off this host. It is

@@ -14,7 +14,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // certificateLife is how long a certificate is valid, as long as those that

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // The agent as Debian installs it, and the interpreter that has its modules.

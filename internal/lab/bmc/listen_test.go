@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/porttest"
+	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
 // patience is how long a test waits for what must not happen.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func TestTheHelpOfEveryCommandIsTheApprovedText(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/manifests"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // wanted is how many control planes a cluster with guards has.

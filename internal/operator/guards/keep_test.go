@@ -21,9 +21,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // keeper is the controller without its manager, with the operator's rights.

@@ -7,7 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
 // The kinds of others are written by hand and take anything, but for this one.

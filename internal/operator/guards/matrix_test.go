@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // verb is how an object is changed.

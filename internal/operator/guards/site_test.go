@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/apitest"
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/topology"
 	render "github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/manifests"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/internal/topology"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // inOwnNamespace is what the operator holds of Secrets.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/keys"
-	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // apiAt serves with a certificate for some addresses at a loopback address, and

@@ -7,7 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
 // server is the API server of this package's tests, nil where there is none.

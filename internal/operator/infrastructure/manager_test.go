@@ -16,8 +16,8 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/kube/vipobject"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 

@@ -3,8 +3,8 @@ package infrastructure
 import (
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // A report holds what each host has done, and each host does it on its own: of

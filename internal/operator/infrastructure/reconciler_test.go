@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // TestHardCase22_ASecondPairIsAddedUsedDeletedAndCorrected goes the way of

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // fieldManager is whose fields of the ClusterOperator ours are.

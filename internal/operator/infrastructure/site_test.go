@@ -23,15 +23,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/holdfast/holdfast/internal/apitest"
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/kube/vipobject"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/topology"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	render "github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/internal/topology"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // site is a cluster on a real API whose hosts the test plays.

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/kube/vipobject"
 )
 
 // ask puts questions to hosts and takes back those that are answered.

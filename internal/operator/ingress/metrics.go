@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/holdfast/holdfast/internal/adapter/metric"
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
-	"github.com/holdfast/holdfast/internal/metric"
 )
 
 // conditionMetric is 1 for the present status of each condition.

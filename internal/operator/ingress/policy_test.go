@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 // namespaces are those of tenants.

@@ -28,14 +28,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/holdfast/holdfast/internal/apitest"
-	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/topology"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	renderoperator "github.com/holdfast/holdfast/internal/render/operator"
 	render "github.com/holdfast/holdfast/internal/render/router"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/topology"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // cluster is a cluster without hosts, pods or controllers of Deployments: the

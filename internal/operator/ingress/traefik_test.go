@@ -20,13 +20,13 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/probe"
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/porttest"
-	"github.com/holdfast/holdfast/internal/probe"
-	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/router"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
 // findTraefik is the release's router as it was built last.

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
-	"github.com/holdfast/holdfast/internal/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/operator/etcdobject"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // gathered is what one look at the cluster found.

@@ -20,10 +20,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 const (

@@ -3,8 +3,8 @@ package twonode
 import (
 	"context"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/decide/handover"
-	"github.com/holdfast/holdfast/internal/etcd"
 )
 
 // Members asks etcd on each host how its member is.

@@ -22,12 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/decide/handover"
-	"github.com/holdfast/holdfast/internal/etcd"
-	"github.com/holdfast/holdfast/internal/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 func TestWhetherTheOtherMemberMayBeStopped(t *testing.T) {

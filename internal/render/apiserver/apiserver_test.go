@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
-	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func TestTheFilesOfAnAPIServerMatchTheApprovedOnes(t *testing.T) {

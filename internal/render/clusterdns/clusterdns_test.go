@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/clusterdns"
 	"github.com/holdfast/holdfast/internal/render/coredns"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func TestManifestsMatchTheApprovedFile(t *testing.T) {

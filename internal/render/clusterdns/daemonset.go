@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/render/volume"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // daemonSet is one CoreDNS on every host, whatever taints it has: whoever keeps

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Paths on the host.

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func TestConfMatchesTheApprovedFile(t *testing.T) {

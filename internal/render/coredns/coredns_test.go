@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/names"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 // hosts makes the n-th address of a family.

@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/document"
 	"github.com/holdfast/holdfast/internal/render/volume"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // logRotation bounds the log: four files of 16 MiB.

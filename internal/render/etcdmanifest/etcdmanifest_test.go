@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/etcdpod"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func spec(name, one, two string) Spec {

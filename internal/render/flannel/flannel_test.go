@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/render/flannel"
 	"github.com/holdfast/holdfast/internal/render/guards"
-	"github.com/holdfast/holdfast/internal/sitetest"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func TestManifestsMatchTheApprovedFile(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // etcdIsHandedOver refuses to take the hand-over of etcd back: kubelet would

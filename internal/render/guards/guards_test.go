@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/render/document"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func twoHosts() []ControlPlane {

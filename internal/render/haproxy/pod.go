@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/volume"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // PodPath is where kubelet finds the static pod.

@@ -3,8 +3,8 @@ package host
 import (
 	"fmt"
 
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Containerd renders containerd's configuration for one host, format version

@@ -1,8 +1,8 @@
 package host
 
 import (
-	"github.com/holdfast/holdfast/internal/ignition"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // PacemakerUnit runs Pacemaker.

@@ -11,7 +11,7 @@ import (
 	"text/template"
 
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // AdvertInterval is the time between adverts in seconds. A dead holder is

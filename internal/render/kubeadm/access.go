@@ -6,7 +6,7 @@ import (
 	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/model/site"
 )
 
 // AccessPath is where a host that joins keeps its access to the cluster while

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/render/apiserver"
-	"github.com/holdfast/holdfast/internal/site"
 )
 
 // What is said beside Kubernetes' own defaults so that a hole in one place is

@@ -15,11 +15,11 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // ControlPlaneTaint keeps workloads off control planes that have workers

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/golden"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func facts(v1 bool, addresses ...string) state.HostFacts {

@@ -4,7 +4,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/model/site"
 )
 
 // Administrators is the name of the binding that makes whoever holds the

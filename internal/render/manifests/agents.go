@@ -4,12 +4,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/config"
 	"github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/topology"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/topology"
 )
 
 // AgentsName is the name of the objects that say what agents of control planes may.

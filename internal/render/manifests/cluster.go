@@ -9,9 +9,9 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/config"
-	"github.com/holdfast/holdfast/internal/payload"
-	"github.com/holdfast/holdfast/internal/topology"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/topology"
 )
 
 // clusterName is the only name of the kinds that describe the cluster.

@@ -5,11 +5,11 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 
-	"github.com/holdfast/holdfast/internal/config"
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/topology"
 	"github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/render/router"
-	"github.com/holdfast/holdfast/internal/topology"
 )
 
 // operators are the operator itself, the account of the routers that it keeps,

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 //go:generate sh -c "go run ./gen $(go list -m -f {{.Dir}} github.com/openshift/api) $(cd ../../../payload/traefik && go mod download sigs.k8s.io/gateway-api && go list -m -f {{.Dir}} sigs.k8s.io/gateway-api) crds"

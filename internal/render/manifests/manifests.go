@@ -13,10 +13,10 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/topology"
 	"github.com/holdfast/holdfast/internal/render/document"
-	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/internal/topology"
 )
 
 // The folders of the files, relative to the install directory. Each is applied

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/config"
-	"github.com/holdfast/holdfast/internal/state"
-	"github.com/holdfast/holdfast/internal/topology"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/topology"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -29,7 +29,7 @@ const secretMarker = "S3cr3t"
 // sites are the configurations of package config's corpus by name.
 func sites(t testing.TB) map[string]*config.InstallConfig {
 	t.Helper()
-	paths, err := filepath.Glob("../../config/testdata/valid/*.yaml")
+	paths, err := filepath.Glob("../../model/config/testdata/valid/*.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}

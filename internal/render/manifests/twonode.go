@@ -3,10 +3,10 @@ package manifests
 import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 
-	"github.com/holdfast/holdfast/internal/config"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/topology"
 	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/operator"
-	"github.com/holdfast/holdfast/internal/topology"
 )
 
 // twoNode are the object that says who runs etcd, what the operator needs to

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // What a Job says of itself, so that an operator that was just started knows.

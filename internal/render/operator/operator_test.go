@@ -7,8 +7,8 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/golden"
 	"github.com/holdfast/holdfast/internal/render/document"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 func TestAJobMatchesTheApprovedFile(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
-	"github.com/holdfast/holdfast/internal/payload"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // Traefik is Traefik v3 with its providers for Ingresses and for Gateways.

@@ -9,8 +9,8 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 	"github.com/holdfast/holdfast/test/twonode/witness"
 )
 

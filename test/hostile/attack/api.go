@@ -15,8 +15,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/access"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/testkit/access"
 )
 
 // apis makes every attempt as everybody, at each API server in turn.

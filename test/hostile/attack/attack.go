@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/model/site"
 )
 
 // Part is what is attempted.

@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/access"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/testkit/access"
 )
 
 // What is sent is what it is meant to be: a frame that nobody understands would be

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/holdfast/holdfast/internal/access"
-	"github.com/holdfast/holdfast/internal/ignition"
-	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/testkit/access"
 )
 
 // intruder is a host that nobody has.

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/access"
 	"github.com/holdfast/holdfast/internal/decide/ports"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/access"
 )
 
 // bmcPort is where BMCs answer.

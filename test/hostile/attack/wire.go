@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/site"
+	"github.com/holdfast/holdfast/internal/model/site"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/net/ipv4"
 
+	"github.com/holdfast/holdfast/internal/adapter/mdns"
 	piece "github.com/holdfast/holdfast/internal/agent/network/mdns"
-	"github.com/holdfast/holdfast/internal/mdns"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // The load: so many clients, each of which asks again as soon as it is

@@ -11,10 +11,10 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	names "github.com/holdfast/holdfast/internal/agent/network/names"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
-	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 

@@ -21,9 +21,9 @@ import (
 	"github.com/vishvananda/netns"
 
 	decide "github.com/holdfast/holdfast/internal/decide/names"
-	"github.com/holdfast/holdfast/internal/netnstest"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 

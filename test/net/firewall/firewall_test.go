@@ -16,10 +16,10 @@ import (
 
 	"github.com/vishvananda/netns"
 
+	"github.com/holdfast/holdfast/internal/adapter/firewall"
 	"github.com/holdfast/holdfast/internal/decide/ports"
-	"github.com/holdfast/holdfast/internal/firewall"
-	"github.com/holdfast/holdfast/internal/netnstest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
 func run(t *testing.T, program string, args ...string) string {

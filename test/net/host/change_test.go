@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/haproxy"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
-	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
-	"github.com/holdfast/holdfast/internal/state"
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 

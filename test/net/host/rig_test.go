@@ -18,11 +18,11 @@ import (
 
 	"github.com/holdfast/holdfast/internal/agent"
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/command"
-	"github.com/holdfast/holdfast/internal/netnstest"
-	"github.com/holdfast/holdfast/internal/site"
-	"github.com/holdfast/holdfast/internal/sitetest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // asAgent has this test binary be the agent.

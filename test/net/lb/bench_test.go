@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/haproxy"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/internal/haproxy"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestBenchmark measures how fast the load balancer follows, beside a haproxy

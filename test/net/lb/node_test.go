@@ -14,15 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/haproxy"
+	"github.com/holdfast/holdfast/internal/adapter/probe"
+	"github.com/holdfast/holdfast/internal/adapter/redirect"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/balancer"
 	redirectpiece "github.com/holdfast/holdfast/internal/agent/network/redirect"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/internal/haproxy"
-	"github.com/holdfast/holdfast/internal/probe"
-	"github.com/holdfast/holdfast/internal/redirect"
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/haproxy"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // node is one control plane: API server, agent, haproxy.

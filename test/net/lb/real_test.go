@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/internal/release"
+	"github.com/holdfast/holdfast/internal/install/release"
 )
 
 // program finds what a release was built with, or skips the test.

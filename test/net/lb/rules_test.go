@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/internal/netnstest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/vishvananda/netns"
 
-	"github.com/holdfast/holdfast/internal/netnstest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 

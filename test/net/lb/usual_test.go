@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/haproxy"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/adapter/haproxy"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // usualPort is where the other haproxy listens, beside ours.

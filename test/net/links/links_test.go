@@ -11,12 +11,12 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/holdfast/holdfast/internal/adapter/nic"
 	piece "github.com/holdfast/holdfast/internal/agent/network/links"
 	"github.com/holdfast/holdfast/internal/decide/uplink"
 	"github.com/holdfast/holdfast/internal/lab/router"
-	"github.com/holdfast/holdfast/internal/netnstest"
-	"github.com/holdfast/holdfast/internal/nic"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
 // heardFor is how long what the router said counts.

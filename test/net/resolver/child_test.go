@@ -13,10 +13,10 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/holdfast/holdfast/internal/adapter/resolver"
 	piece "github.com/holdfast/holdfast/internal/agent/network/resolver"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
-	"github.com/holdfast/holdfast/internal/resolver"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // This test's program is also what runs in the hosts.

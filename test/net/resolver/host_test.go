@@ -20,9 +20,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
-	"github.com/holdfast/holdfast/internal/release"
 )
 
 func TestMain(m *testing.M) {

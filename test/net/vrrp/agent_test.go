@@ -17,11 +17,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"github.com/vishvananda/netlink"
 
+	"github.com/holdfast/holdfast/internal/adapter/nic"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
 	"github.com/holdfast/holdfast/internal/agent/network/links"
-	"github.com/holdfast/holdfast/internal/nic"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // agentDir is set in a process that is the agent of one host instead of the

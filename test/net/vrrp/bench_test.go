@@ -16,8 +16,8 @@ import (
 	"time"
 
 	decide "github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // only chooses faults by a part of their names.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // nodes makes a list of the first n hosts.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/netnstest"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
 // A host of these rigs has eth0 in 10.98.0.0/24 and eth1 in 10.99.0.0/24, both

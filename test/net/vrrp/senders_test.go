@@ -8,7 +8,7 @@ import (
 	"time"
 
 	decide "github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // hardware is the address of a host's NIC.

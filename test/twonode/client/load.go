@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // Dialer connects to a literal address.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestADelayIsFromWhatTheHostLoggedToWhatTheAPIShowed(t *testing.T) {

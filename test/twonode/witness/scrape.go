@@ -18,11 +18,11 @@ import (
 
 	"github.com/vishvananda/netns"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/netnstest"
-	"github.com/holdfast/holdfast/internal/porttest"
 	"github.com/holdfast/holdfast/internal/render/alerts"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
+	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
 // Root is where the files of a running host are reached on the machine:

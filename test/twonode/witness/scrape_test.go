@@ -16,8 +16,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
-	"github.com/holdfast/holdfast/internal/host"
 )
 
 // hostAlone is a network namespace in which something listens as an agent does,

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
 // fakeAPI is an API server that tells of versions of the PacemakerCluster after

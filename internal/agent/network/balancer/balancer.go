@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/haproxy"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/internal/haproxy"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/haproxy"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // CAPath is where kubeadm keeps the certificates that API servers are verified

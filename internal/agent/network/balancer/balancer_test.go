@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/haproxy"
+	"github.com/holdfast/holdfast/internal/adapter/haproxy"
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/haproxy"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // onHost makes a piece on a folder that stands for a host; no haproxy runs on it. What a running

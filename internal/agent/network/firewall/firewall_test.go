@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/corosync"
 	"github.com/holdfast/holdfast/internal/decide/ports"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var (

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Annotation of a node lists the virtual IPs that its host holds, in the

@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/keepalived"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/keepalived"
+	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 var (

@@ -6,10 +6,10 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/keepalived"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/keepalived"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // follow follows at which hardware addresses the kernel reaches the peers,

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/decide/uplink"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Kernel is what the piece changes: nic.Kernel.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/adapter/nic"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/decide/uplink"
-	"github.com/holdfast/holdfast/internal/nic"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var (

@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/mayhold"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Path is where the last word is kept for the next run of the agent in the same

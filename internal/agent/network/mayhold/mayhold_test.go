@@ -9,7 +9,7 @@ import (
 	"time"
 
 	decide "github.com/holdfast/holdfast/internal/decide/mayhold"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // run runs a source in a bubble and returns what it says after a while.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	decide "github.com/holdfast/holdfast/internal/decide/names"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Publisher makes adverts known.

@@ -5,10 +5,10 @@ import (
 	"net/netip"
 	"testing"
 
+	publisher "github.com/holdfast/holdfast/internal/adapter/mdns"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	decide "github.com/holdfast/holdfast/internal/decide/names"
-	publisher "github.com/holdfast/holdfast/internal/mdns"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var (

@@ -18,8 +18,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/golden"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
 var vip = netip.MustParseAddr("10.98.0.5")

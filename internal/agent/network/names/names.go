@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/names"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Options are what a piece needs besides the view.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 var _ network.Piece = (*Piece)(nil)

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Look is the pause between two looks at the table while no event tells of it:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/apilb"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // fake is a table in memory.

@@ -14,12 +14,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/resolver"
 	decide "github.com/holdfast/holdfast/internal/decide/resolver"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
-	"github.com/holdfast/holdfast/internal/resolver"
-	"github.com/holdfast/holdfast/internal/state"
 )
 
 // Options are what a resolver works with.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
 // api is a real kube-apiserver, nil where there is none.

@@ -24,10 +24,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/keys"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Where things are on a control plane.

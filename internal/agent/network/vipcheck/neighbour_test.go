@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast/holdfast/internal/netnstest"
-	"github.com/holdfast/holdfast/internal/observe"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
 func TestWhoAnswersIsFoundByARPAndByNeighbourDiscovery(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/decide/peers"
 	"github.com/holdfast/holdfast/internal/decide/vips"
-	"github.com/holdfast/holdfast/internal/host"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The times of a report.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
-	"github.com/holdfast/holdfast/internal/state"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }

@@ -20,8 +20,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/crmmon"
-	"github.com/holdfast/holdfast/internal/host"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
 // taken are the commands whose output is kept, by the name of its file. What a

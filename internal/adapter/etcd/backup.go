@@ -1,0 +1,158 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+)
+
+// unfinished is how the folder of a backup ends until it is whole.
+const unfinished = ".unfinished"
+
+// chunk is copied between two looks at the context.
+const chunk = 8 << 20
+
+// Backup copies the data of an etcd that is down into a dated folder below
+// backupDir, and keeps the newest ones. It returns the folder, which is empty
+// where there was nothing to copy. A backup is a kindness: whoever empties the
+// copy next logs the error and goes on.
+func Backup(ctx context.Context, dataDir, backupDir string, keep int, maxBytes int64) (string, error) {
+	member := filepath.Join(dataDir, "member")
+	files, size, err := measure(member)
+	if err != nil || len(files) == 0 {
+		return "", wrap(dataDir, err)
+	}
+	if err := os.MkdirAll(backupDir, 0o700); err != nil {
+		return "", wrap(dataDir, err)
+	}
+	if size > maxBytes {
+		return "", wrap(dataDir, fmt.Errorf("skipped: it holds %d bytes, more than the %d that are allowed", size, maxBytes))
+	}
+	if err := errors.Join(prune(backupDir, keep-1), room(backupDir, size)); err != nil {
+		return "", wrap(dataDir, err)
+	}
+	dir := filepath.Join(backupDir, time.Now().UTC().Format("20060102T150405.000Z"))
+	if err := copyAll(ctx, files, dataDir, dir+unfinished); err != nil {
+		return "", errors.Join(wrap(dataDir, err), os.RemoveAll(dir+unfinished))
+	}
+	if err := os.Rename(dir+unfinished, dir); err != nil {
+		return "", wrap(dataDir, err)
+	}
+	return dir, wrap(dataDir, host.SyncDir(backupDir))
+}
+
+func wrap(dataDir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("back up %s: %w", dataDir, err)
+}
+
+// measure lists the files below a folder and how much they hold.
+func measure(dir string) (files []string, size int64, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		files, size = append(files, path), size+info.Size()
+		return nil
+	})
+	return files, size, err
+}
+
+// room returns an error unless a backup fits twice: etcd needs the disk more.
+func room(dir string, size int64) error {
+	free, err := host.FreeSpace(dir)
+	if err != nil {
+		return err
+	}
+	if int64(free) < 2*size { //nolint:gosec // no file system is larger
+		return fmt.Errorf("skipped: %d bytes are free in %s, want %d", free, dir, 2*size)
+	}
+	return nil
+}
+
+// prune removes what was never finished, and all but the newest backups.
+func prune(dir string, keep int) error {
+	entries, err := os.ReadDir(dir) // sorted, and so by date
+	if err != nil {
+		return err
+	}
+	var whole []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch _, dated := time.Parse("20060102T150405.000Z", strings.TrimSuffix(e.Name(), unfinished)); {
+		case dated != nil: // not ours
+		case strings.HasSuffix(e.Name(), unfinished):
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		default:
+			whole = append(whole, path)
+		}
+	}
+	slices.Reverse(whole)
+	for _, old := range whole[min(max(keep, 0), len(whole)):] {
+		if err := os.RemoveAll(old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyAll(ctx context.Context, files []string, from, to string) error {
+	for _, path := range files {
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, rel)), 0o700); err != nil {
+			return err
+		}
+		if err := copyFile(ctx, path, filepath.Join(to, rel)); err != nil {
+			return err
+		}
+	}
+	return host.SyncFilesystem(to)
+}
+
+// copyFile copies in pieces, so that the end of the context ends it.
+func copyFile(ctx context.Context, from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		switch _, err := io.CopyN(out, in, chunk); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package etcd
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// script stands for the stand-in's program in one test.
+func script(t *testing.T, text string) {
+	t.Helper()
+	old := program
+	t.Cleanup(func() { program = old })
+	program = filepath.Join(t.TempDir(), "etcd-standin")
+	must(t, os.WriteFile(program, []byte("#!/bin/sh\n"+text+"\n"), 0o700))
+}
+
+func TestWhatInspectPrintsIsUnderstood(t *testing.T) {
+	script(t, `[ "$*" = "inspect -data-dir /data" ] || exit 9
+echo '{"copy":"whole","cluster":"c1","member":"fedcba9876543210","members":[{"id":"a1","name":"cp-1"},{"id":"a2","learner":true}],"reason":"x"}'`)
+	got, err := Inspect(t.Context(), "/data")
+	want := state.EtcdData{
+		Copy: state.CopyWhole, Cluster: 0xc1, Member: 0xfedcba9876543210,
+		Members: []state.EtcdMember{{ID: 0xa1, Name: "cp-1"}, {ID: 0xa2, Learner: true}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestWhatTheProgramRefusesIsRecognised(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		do     func() error
+		want   error
+	}{
+		"a running etcd": {
+			"echo 'open db: etcd runs; stop it first' >&2; exit 3",
+			func() error { _, err := Inspect(t.Context(), "/data"); return err }, ErrRuns,
+		},
+		"a log without its end": {
+			"echo 'settle /data: the log lost its end: it ends at 7' >&2; exit 3",
+			func() error { return Settle(t.Context(), "/data") }, ErrLogShort,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script(t, c.script)
+			if err := c.do(); !errors.Is(err, c.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	script(t, "echo 'no such program'; exit 1")
+	if _, err := Inspect(t.Context(), "/data"); err == nil || errors.Is(err, ErrRuns) {
+		t.Errorf("a failure: %v", err)
+	}
+	script(t, "echo '{\"copy\":'")
+	if got, err := Inspect(t.Context(), "/data"); err == nil {
+		t.Errorf("half an answer is %+v", got)
+	}
+}
+
+// copyOf makes a data folder with a copy and the record beside it.
+func copyOf(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range append(files, "holdfast-record.json") {
+		path := filepath.Join(dir, f)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(f), 0o600))
+	}
+	return dir
+}
+
+func held(t *testing.T, dir string) []string {
+	t.Helper()
+	list, _, err := measure(dir)
+	must(t, err)
+	for i := range list {
+		list[i], err = filepath.Rel(dir, list[i])
+		must(t, err)
+	}
+	return list
+}
+
+func TestACopyInUseIsKnownAndNeverEmptied(t *testing.T) {
+	dir := copyOf(t, "member/snap/db")
+	if locked, err := Locked(dir); locked || err != nil {
+		t.Errorf("a copy that nobody uses: %v, %v", locked, err)
+	}
+	db, err := os.Open(filepath.Join(dir, "member/snap/db"))
+	must(t, err)
+	must(t, unix.Flock(int(db.Fd()), unix.LOCK_SH))
+	if locked, err := Locked(dir); locked || err != nil {
+		t.Errorf("a copy that is only examined: %v, %v", locked, err)
+	}
+	must(t, unix.Flock(int(db.Fd()), unix.LOCK_EX))
+	if locked, err := Locked(dir); !locked || err != nil {
+		t.Errorf("a copy in use: %v, %v", locked, err)
+	}
+	if err := Empty(dir); !errors.Is(err, ErrRuns) {
+		t.Errorf("a copy in use was emptied: %v", err)
+	}
+	must(t, db.Close())
+	must(t, Empty(dir))
+}
+
+func TestNoCopyIsNotInUse(t *testing.T) {
+	for _, dir := range []string{"/nowhere", t.TempDir(), copyOf(t, "member")} {
+		if locked, err := Locked(dir); locked || err != nil {
+			t.Errorf("%s: %v, %v", dir, locked, err)
+		}
+	}
+}
+
+func TestEmptyingEndsWhatAPowerCutLeft(t *testing.T) {
+	for name, left := range map[string][]string{
+		"nothing done yet":                {"member/snap/db", "member/wal/0.wal"},
+		"renamed, not removed":            {"member.emptying/snap/db", "member.emptying/wal/0.wal"},
+		"half removed":                    {"member.emptying/wal/0.wal"},
+		"half removed, and a second copy": {"member.emptying/wal/0.wal", "member/snap/db"},
+		"all done":                        nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyOf(t, left...)
+			must(t, Empty(dir))
+			entries, err := os.ReadDir(dir)
+			if err != nil || len(entries) != 1 || entries[0].Name() != "holdfast-record.json" {
+				t.Errorf("left are %v (%v)", entries, err)
+			}
+		})
+	}
+	if err := Empty(filepath.Join(t.TempDir(), "gone")); err != nil {
+		t.Errorf("no folder at all: %v", err)
+	}
+}
+
+func TestABackupHoldsTheCopyAndNothingElse(t *testing.T) {
+	dir, to := copyOf(t, "member/snap/db", "member/wal/0.wal"), filepath.Join(t.TempDir(), "backups")
+	made, err := Backup(t.Context(), dir, to, 2, 1<<20)
+	must(t, err)
+	if got := held(t, made); !slices.Equal(got, []string{"member/snap/db", "member/wal/0.wal"}) {
+		t.Errorf("it holds %v", got)
+	}
+	for _, f := range held(t, made) {
+		if data, err := os.ReadFile(filepath.Join(made, f)); string(data) != f {
+			t.Errorf("%s holds %q (%v)", f, data, err)
+		}
+	}
+	if made, err := Backup(t.Context(), t.TempDir(), to, 2, 1<<20); made != "" || err != nil {
+		t.Errorf("of nothing: %s, %v", made, err)
+	}
+}
+
+func TestOnlyTheNewestBackupsAreKept(t *testing.T) {
+	dir, to := copyOf(t, "member/snap/db"), t.TempDir()
+	for _, old := range []string{"20200101T000000.000Z", "20210101T000000.000Z", "20220101T000000.000Z.unfinished", "mine"} {
+		must(t, os.MkdirAll(filepath.Join(to, old), 0o700))
+	}
+	made, err := Backup(t.Context(), dir, to, 2, 1<<20)
+	must(t, err)
+	entries, err := os.ReadDir(to)
+	must(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{"20210101T000000.000Z", filepath.Base(made), "mine"}; !slices.Equal(names, want) {
+		t.Errorf("left are %v, want %v", names, want)
+	}
+}
+
+func TestABackupThatCannotBeMadeLeavesNothing(t *testing.T) {
+	dir, to := copyOf(t, "member/snap/db"), t.TempDir()
+	if _, err := Backup(t.Context(), dir, to, 1, 3); err == nil || !strings.Contains(err.Error(), "skipped") {
+		t.Errorf("of too much: %v", err)
+	}
+	ctx, cancel := contextThatEnded(t)
+	defer cancel()
+	if _, err := Backup(ctx, dir, to, 1, 1<<20); err == nil {
+		t.Error("it was made although time was over")
+	}
+	if entries, err := os.ReadDir(to); err != nil || len(entries) != 0 {
+		t.Errorf("left are %v (%v)", entries, err)
+	}
+}

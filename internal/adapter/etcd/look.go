@@ -1,0 +1,233 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Limits of one look. etcd gets a moment to answer as usual, less where it is
+// not connected; where it does not answer it may be waiting for a leader, and
+// is asked where it answers even then.
+const (
+	lookLimit    = 400 * time.Millisecond
+	connected    = 150 * time.Millisecond
+	notConnected = 30 * time.Millisecond
+)
+
+// markers is where the protocol keeps its markers: a key per member, whose
+// value is the number of that member's record.
+const (
+	markers    = "holdfast/marker/"
+	markersEnd = "holdfast/marker0" // the first key after them
+)
+
+// Look is what the local etcd says, from its own memory and disk alone: none of
+// it needs a quorum.
+type Look struct {
+	Cluster state.MemberID `json:"cluster"`
+	Member  state.MemberID `json:"member"`
+	// Leader is zero where etcd knows none.
+	Leader  state.MemberID     `json:"leader,omitempty"`
+	Members []state.EtcdMember `json:"members"`
+	// Serves is false while etcd waits for its first leader since it started:
+	// it does not serve clients then, and its markers cannot be read.
+	Serves bool `json:"serves"`
+	// The rest is known only where it serves.
+	Learner   bool     `json:"learner,omitempty"`
+	Term      uint64   `json:"term,omitempty"`
+	RaftIndex uint64   `json:"raftIndex,omitempty"`
+	DBSize    int64    `json:"dbSize,omitempty"`
+	Version   string   `json:"version,omitempty"`
+	Errors    []string `json:"errors,omitempty"` // alarms, in etcd's words
+}
+
+// Look asks the local etcd, for at most 0.4 s. What it does not answer is an
+// error: there is no half a look.
+func (c *Client) Look(ctx context.Context) (Look, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	asClient := answer(func() (Look, error) { return c.serving(ctx) })
+	patience := notConnected
+	if c.conn.GetState() == connectivity.Ready {
+		patience = connected
+	}
+	var refused error
+	select {
+	case r := <-asClient:
+		if r.err == nil {
+			return r.look, nil
+		}
+		refused = r.err
+	case <-time.NewTimer(patience).C:
+	}
+	asPeer := answer(func() (Look, error) { return c.waiting(ctx) })
+	return either(asClient, asPeer, refused)
+}
+
+// answered is a look, or why there is none.
+type answered struct {
+	look Look
+	err  error
+}
+
+// answer asks in the background.
+func answer(ask func() (Look, error)) <-chan answered {
+	out := make(chan answered, 1)
+	go func() {
+		look, err := ask()
+		out <- answered{look, err}
+	}()
+	return out
+}
+
+// either takes the first of two answers that is one. A question that has been
+// refused already is not waited for.
+func either(asClient, asPeer <-chan answered, refused error) (Look, error) {
+	var errs []error
+	if refused != nil {
+		errs, asClient = append(errs, fmt.Errorf("ask etcd: %w", refused)), nil
+	}
+	for len(errs) < 2 {
+		select {
+		case r := <-asClient:
+			if r.err == nil {
+				return r.look, nil
+			}
+			errs, asClient = append(errs, fmt.Errorf("ask etcd: %w", r.err)), nil
+		case r := <-asPeer:
+			if r.err == nil {
+				return r.look, nil
+			}
+			errs, asPeer = append(errs, fmt.Errorf("ask etcd as one that waits for a leader: %w", r.err)), nil
+		}
+	}
+	return Look{}, errors.Join(errs...)
+}
+
+// serving asks as any client does.
+func (c *Client) serving(ctx context.Context) (Look, error) {
+	var status *pb.StatusResponse
+	var marked map[state.MemberID]uint64
+	var members []state.EtcdMember
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		status, err = pb.NewMaintenanceClient(c.conn).Status(ctx, &pb.StatusRequest{})
+		return err
+	})
+	g.Go(func() (err error) { marked, err = c.markers(ctx); return err })
+	g.Go(func() (err error) { members, err = c.members(ctx); return err })
+	if err := g.Wait(); err != nil {
+		return Look{}, err
+	}
+	return merge(status, members, marked), nil
+}
+
+// members lists the members as this one knows them.
+func (c *Client) members(ctx context.Context) ([]state.EtcdMember, error) {
+	list, err := pb.NewClusterClient(c.conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: false})
+	if err == nil {
+		return listed(list.Members), nil
+	}
+	if ctx.Err() != nil || c.cfg.PeerURL == "" {
+		return nil, err
+	}
+	// A learner does not list its members to clients.
+	_, members, peerErr := c.peerMembers(ctx)
+	if peerErr != nil {
+		return nil, fmt.Errorf("%w; %w", err, peerErr)
+	}
+	return members, nil
+}
+
+func (c *Client) markers(ctx context.Context) (map[state.MemberID]uint64, error) {
+	r, err := pb.NewKVClient(c.conn).Range(ctx, &pb.RangeRequest{Key: []byte(markers), RangeEnd: []byte(markersEnd), Serializable: true})
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[state.MemberID]uint64, len(r.Kvs))
+	for _, kv := range r.Kvs {
+		if id, seq, ok := readMarker(string(kv.Key), string(kv.Value)); ok {
+			out[id] = seq
+		}
+	}
+	return out, nil
+}
+
+// readMarker reads one key. A marker that is not understood marks nothing.
+func readMarker(key, value string) (id state.MemberID, seq uint64, ok bool) {
+	hex, found := strings.CutPrefix(key, markers)
+	seq, err := strconv.ParseUint(value, 10, 64)
+	if !found || err != nil || id.UnmarshalText([]byte(hex)) != nil || id.String() != hex {
+		return 0, 0, false
+	}
+	return id, seq, true
+}
+
+// listed turns etcd's list into the project's, in the order of the ids. A
+// learner that has started counts as in sync: etcd itself refuses a promotion
+// that comes too early, and nobody else knows how far the learner is.
+func listed(members []*pb.Member) []state.EtcdMember {
+	out := make([]state.EtcdMember, 0, len(members))
+	for _, m := range members {
+		out = append(out, member(state.MemberID(m.ID), m.Name, m.IsLearner))
+	}
+	return sorted(out)
+}
+
+func member(id state.MemberID, name string, learner bool) state.EtcdMember {
+	return state.EtcdMember{ID: id, Name: name, Learner: learner, InSync: learner && name != ""}
+}
+
+func sorted(members []state.EtcdMember) []state.EtcdMember {
+	slices.SortFunc(members, func(a, b state.EtcdMember) int { return cmp.Compare(a.ID, b.ID) })
+	return members
+}
+
+func merge(s *pb.StatusResponse, members []state.EtcdMember, marked map[state.MemberID]uint64) Look {
+	for i, m := range members {
+		members[i].Marked = marked[m.ID]
+	}
+	return Look{
+		Cluster: state.MemberID(s.Header.GetClusterId()), Member: state.MemberID(s.Header.GetMemberId()), Leader: state.MemberID(s.Leader),
+		Members: members, Serves: true, Learner: s.IsLearner, Term: s.RaftTerm, RaftIndex: s.RaftIndex,
+		DBSize: s.DbSize, Version: s.Version, Errors: s.Errors,
+	}
+}
+
+// Confirm reads a key in a way that needs a quorum: where it succeeds, the
+// members agreed on something after it was asked.
+func (c *Client) Confirm(ctx context.Context) error {
+	_, err := pb.NewKVClient(c.conn).Range(ctx, &pb.RangeRequest{Key: []byte(markers), Limit: 1, KeysOnly: true})
+	return err
+}
+
+// pulses is where a pair that nobody writes to writes now and then; pulseSize is
+// how much, in bytes: more than a packet.
+const (
+	pulses    = "holdfast/pulse/"
+	pulseSize = 16 << 10
+)
+
+// Pulse commits an entry that takes several packets. An etcd that refuses it for
+// want of room has answered, which is what is asked.
+func (c *Client) Pulse(ctx context.Context) error {
+	_, err := pb.NewKVClient(c.conn).Put(ctx, &pb.PutRequest{Key: []byte(pulses), Value: make([]byte, pulseSize)})
+	if status.Code(err) == codes.ResourceExhausted {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package haproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Every is the pause between two looks, Soon while nothing is behind haproxy,
+// or no haproxy there: somebody waits for it then.
+const (
+	Every = 250 * time.Millisecond
+	Soon  = 100 * time.Millisecond
+)
+
+// Source puts what haproxy says into the view: state.NetworkView.Balancer. It
+// is unknown where haproxy is not there, hangs, or is about to stop.
+type Source struct {
+	Client Client
+	// Accepts reports whether haproxy takes connections; nil asks on this host.
+	Accepts func(context.Context) bool
+	// Busy reports whether the host has too much to do; nil asks the kernel.
+	Busy func() bool
+}
+
+// Name is for people.
+func (Source) Name() string { return "balancer" }
+
+// Run looks until the context ends.
+func (s Source) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+	var last state.Fact[state.Balancer]
+	for ctx.Err() == nil {
+		if now := s.look(ctx, last); !reflect.DeepEqual(now, last) && ctx.Err() == nil {
+			last = now
+			update(func(v *state.NetworkView) { v.Balancer = now })
+		}
+		pause := Every
+		if last.Value.Live() == 0 {
+			pause = Soon
+		}
+		_ = host.Sleep(ctx, pause) // the loop looks at the context itself
+	}
+	return nil
+}
+
+// Hangs is how long a haproxy may take to answer before it counts as one that
+// stands still; one that died is noticed at once. On a host with too much to do
+// it is given until Answer: it was seen to need more than a second there, which
+// is no reason to move a virtual IP.
+const Hangs = 1500 * time.Millisecond
+
+// connecting bounds the connection to haproxy's own port.
+const connecting = time.Second
+
+// look asks once. That nobody answers is an answer: haproxy listens on a socket
+// of this host. While it reads its configuration anew that socket is closed for
+// a moment, and its ports are not.
+func (s Source) look(ctx context.Context, before state.Fact[state.Balancer]) state.Fact[state.Balancer] {
+	servers, err := s.servers(ctx)
+	if err == nil {
+		return state.Known(apilb.View(servers, before))
+	}
+	hangs := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	if !before.Known || hangs || errors.Is(err, ErrStopping) || !s.accepts(ctx) {
+		return state.Fact[state.Balancer]{}
+	}
+	return before
+}
+
+// servers asks, and gives up where there is no excuse for an answer so late.
+func (s Source) servers(ctx context.Context) ([]apilb.Server, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tooMuch := s.Busy
+	if tooMuch == nil {
+		tooMuch = busy
+	}
+	late := time.AfterFunc(Hangs, func() {
+		if !tooMuch() {
+			cancel()
+		}
+	})
+	defer late.Stop()
+	return s.Client.Servers(ctx)
+}
+
+func (s Source) accepts(ctx context.Context) bool {
+	if s.Accepts != nil {
+		return s.Accepts(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, connecting)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", apilb.BalancerPort))
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}

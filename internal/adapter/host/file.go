@@ -1,0 +1,146 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// WriteFileAtomic writes data to path as WriteAtomic does.
+func WriteFileAtomic(path string, data []byte, mode fs.FileMode) error {
+	return WriteAtomic(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteAtomic writes a file so that a reader, also one after a power cut, sees
+// either the old file or the whole new one: fill writes a temporary file
+// beside it, which is synced and renamed over path, and the directory is
+// synced. If fill fails the old file stays. Parent directories are created
+// with mode 0755.
+func WriteAtomic(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	return writeAtomic(path, mode, os.Geteuid(), fill)
+}
+
+// WriteFileFor writes a file like WriteFileAtomic that is another user's.
+func WriteFileFor(path string, data []byte, mode fs.FileMode, owner int) error {
+	return writeAtomic(path, mode, owner, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+func writeAtomic(path string, mode fs.FileMode, owner int, fill func(io.Writer) error) (err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
+	}()
+	if err := complete(tmp, mode, owner, fill); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), tmp.Close())
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(dir)
+}
+
+func complete(f *os.File, mode fs.FileMode, owner int, fill func(io.Writer) error) error {
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if owner != os.Geteuid() {
+		if err := f.Chown(owner, owner); err != nil {
+			return err
+		}
+	}
+	if err := fill(f); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// SyncDir makes the entries of a directory durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// SyncFilesystem makes everything durable that was written to the file system
+// that holds path.
+func SyncFilesystem(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return errors.Join(fmt.Errorf("sync file system of %s: %w", path, err), f.Close())
+	}
+	return f.Close()
+}
+
+// WriteFiles writes each file below root with WriteFileAtomic, leaving alone
+// those that already have the wanted content and mode. It returns the paths
+// that it wrote.
+func WriteFiles(root string, files []state.File) ([]string, error) {
+	var wrote []string
+	for _, f := range files {
+		path := filepath.Join(root, f.Path)
+		if sameFile(path, f) {
+			continue
+		}
+		if err := WriteFileAtomic(path, f.Data, f.Perm()); err != nil {
+			return wrote, err
+		}
+		wrote = append(wrote, path)
+	}
+	return wrote, nil
+}
+
+func sameFile(path string, want state.File) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != want.Perm() {
+		return false
+	}
+	have, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(have, want.Data)
+}
+
+// FreeSpace is what root may still write to the file system that holds dir, in
+// bytes.
+func FreeSpace(dir string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", dir, err)
+	}
+	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block has a size
+}
+
+// Exists reports whether a path leads to something that can be looked at.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,165 @@
+// Package keepalived is the adapter of the daemon that speaks VRRP on a host:
+// its process, the addresses that it may leave behind, and who else speaks VRRP
+// to it. It decides nothing; decide/vrrp does.
+package keepalived
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+)
+
+// command is how the kernel calls the daemon's processes.
+const command = "keepalived"
+
+// Daemon is one process of keepalived.
+type Daemon struct{ PID int }
+
+// ByPIDFile returns the process whose pid a file holds; ok is false where there
+// is none, or where it is not keepalived. found is whether there is a file: one
+// without a process is that of a process that crashed.
+func ByPIDFile(path string) (d Daemon, found, ok bool, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Daemon{}, false, false, nil
+	}
+	if err != nil {
+		return Daemon{}, false, false, err
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // 0 while it is being written
+	d = Daemon{pid}
+	return d, true, pid > 1 && d.runs(), nil
+}
+
+// runs reports whether the process is there, is keepalived and is not about to
+// be buried.
+func (d Daemon) runs() bool {
+	name, err := os.ReadFile(d.proc("comm"))
+	if err != nil || strings.TrimSpace(string(name)) != command {
+		return false
+	}
+	data, err := os.ReadFile(d.proc("status"))
+	if err != nil {
+		return false
+	}
+	state, err := field(data, "State:")
+	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
+}
+
+func (d Daemon) proc(file string) string { return fmt.Sprintf("/proc/%d/%s", d.PID, file) }
+
+// Look is what one look at the process shows.
+type Look struct {
+	// Sleeps is how often it has gone to sleep of its own will.
+	Sleeps uint64
+	// Wants is whether it wants to run: it waits for a processor, or for a disk.
+	// One that is stopped, or that waits for nothing, does not.
+	Wants bool
+}
+
+// Look looks at the process: one small read.
+func (d Daemon) Look() (Look, error) {
+	data, err := os.ReadFile(d.proc("status"))
+	if err != nil {
+		return Look{}, err
+	}
+	state, err := field(data, "State:")
+	if err != nil {
+		return Look{}, err
+	}
+	sleeps, err := field(data, "voluntary_ctxt_switches:")
+	if err != nil {
+		return Look{}, err
+	}
+	n, err := strconv.ParseUint(sleeps, 10, 64)
+	return Look{Sleeps: n, Wants: strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D")}, err
+}
+
+// Poke wakes the process, for nothing: told that a child of its ended, it looks
+// and finds none. One that is stopped or in a loop does not wake.
+func (d Daemon) Poke() error {
+	if err := unix.Kill(d.PID, syscall.SIGCHLD); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("wake keepalived (process %d): %w", d.PID, err)
+	}
+	return nil
+}
+
+// Follows reports whether the process follows files. It cannot where root has
+// used up its inotify instances when it starts (fs.inotify.max_user_instances,
+// 128 on many hosts, for all containers together). It then says so once and
+// goes on as if each file said 0, also after it has read its configuration anew
+// (seen with 2.2.7).
+func (d Daemon) Follows() (bool, error) {
+	list, err := os.ReadDir(d.proc("fd"))
+	if err != nil {
+		return false, err
+	}
+	for _, e := range list {
+		if to, err := os.Readlink(d.proc("fd/" + e.Name())); err == nil && strings.Contains(to, "inotify") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// field returns one field of a process's status.
+func field(status []byte, name string) (string, error) {
+	for line := range bytes.Lines(status) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			return strings.TrimSpace(string(rest)), nil
+		}
+	}
+	return "", fmt.Errorf("the status of a process has no %s", name)
+}
+
+// AwaitEnd returns as soon as the process has ended, or with the cause of the
+// context's end.
+func (d Daemon) AwaitEnd(ctx context.Context) error { return host.AwaitEnd(ctx, d.PID) }
+
+// Reload makes the process read its configuration.
+func (d Daemon) Reload() error {
+	if err := unix.Kill(d.PID, syscall.SIGHUP); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("tell keepalived (process %d) of its configuration: %w", d.PID, err)
+	}
+	return nil
+}
+
+// Kill ends the process at once.
+func (d Daemon) Kill() error {
+	if err := unix.Kill(d.PID, syscall.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("end keepalived (process %d): %w", d.PID, err)
+	}
+	return nil
+}
+
+// realtimePriority is above ordinary programs and below the kernel's own
+// threads, which have 50.
+const realtimePriority = 40
+
+// mostFavoured is the lowest nice value.
+const mostFavoured = -20
+
+// Favour lets the process run before every ordinary program, so that a busy
+// host sends its adverts in time. What the process starts does not inherit it.
+// Where the kernel refuses real-time scheduling, as in control groups without a
+// share of it, the process is favoured over the others as far as that goes, and
+// the error says so.
+func (d Daemon) Favour() error {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: realtimePriority}
+	refused := unix.SchedSetAttr(d.PID, &attr, 0)
+	if refused == nil {
+		return nil
+	}
+	err := unix.Setpriority(unix.PRIO_PROCESS, d.PID, mostFavoured)
+	return fmt.Errorf("real-time scheduling for keepalived (process %d) is refused, it is only favoured: %w", d.PID, errors.Join(refused, err))
+}

@@ -1,0 +1,134 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// way of following nodes: it tells their names whenever they have changed.
+type way func(ctx context.Context, s *Servers, logf func(string, ...any), told func([]string))
+
+func followed(ctx context.Context, s *Servers, logf func(string, ...any), told func([]string)) {
+	_ = FollowNodes(ctx, s, logf, func(nodes []state.Node) {
+		var names []string
+		for _, n := range nodes {
+			names = append(names, n.Name)
+		}
+		told(names)
+	})
+}
+
+// measured is how long a way took, and how many whole lists it asked for.
+type measured struct {
+	took  time.Duration
+	lists int
+}
+
+func (m measured) String() string {
+	if m.took < 0 {
+		return "not within " + blind.String()
+	}
+	return fmt.Sprintf("%s, %d lists", m.took.Round(10*time.Millisecond), m.lists)
+}
+
+// blind is after what time a way will not tell any more.
+const blind = time.Hour
+
+// measure has the fault strike, before or while a way follows, and returns how
+// long it takes until the way tells what is so then.
+func measure(t *testing.T, f fault, follow way, running bool) (out measured) {
+	pair := pairOfServers(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, f, pair)
+		ctx, stop := context.WithCancel(t.Context())
+		told, done := make(chan []string, 10000), make(chan struct{})
+		if !running {
+			close(r.first.struck)
+		}
+		began := time.Now()
+		go func() {
+			defer close(done)
+			follow(ctx, r.servers, func(string, ...any) {}, func(names []string) { told <- names })
+		}()
+		defer func() { stop(); <-done; time.Sleep(2 * dialTimeout) }() // dials go on without their request
+		if running {
+			if !waits(told, "[a b]") {
+				t.Fatal("nothing was told of good servers")
+			}
+			time.Sleep(10*time.Minute + 30*time.Second)
+			r.first.lists, r.next.lists = 0, 0
+			close(r.first.struck)
+			began = time.Now()
+			r.cluster.add("c")
+		}
+		out.took = -1
+		if waits(told, map[bool]string{true: "[a b c]", false: "[a b]"}[running]) {
+			out.took = time.Since(began)
+		}
+		for _, n := range []*node{r.first, r.next} {
+			n.mu.Lock()
+			out.lists += n.lists
+			n.mu.Unlock()
+		}
+	})
+	return out
+}
+
+func waits(told <-chan []string, want string) bool {
+	end := time.After(blind)
+	for {
+		select {
+		case got := <-told:
+			if fmt.Sprint(got) == want {
+				return true
+			}
+		case <-end:
+			return false
+		}
+	}
+}
+
+// TestAFaultyServerIsLeftForTheNextOne: each line is a fault, how soon a follower
+// that begins tells the list all the same, and how soon one that follows already
+// tells of a change.
+func TestAFaultyServerIsLeftForTheNextOne(t *testing.T) {
+	const atOnce = 650 * time.Millisecond // two pauses after a first failure
+	limits := map[string]struct{ begins, follows time.Duration }{
+		saysNothing:      {opening + atOnce, silence + atOnce},
+		halfAListIsTold:  {opening + atOnce, silence + atOnce},
+		hostIsGone:       {dialTimeout + atOnce, silentFor + answerWithin + atOnce},
+		addressHasMoved:  {atOnce, silentFor + answerWithin + atOnce},
+		refusesToConnect: {atOnce, atOnce},
+		answers500:       {atOnce, atOnce},
+		answers503:       {atOnce, atOnce},
+		answers429:       {atOnce, atOnce},
+		answers403:       {atOnce, atOnce},
+		forgotInAnAnswer: {atOnce, atOnce},
+		forgotInAWatch:   {atOnce, atOnce},
+	}
+	for name, f := range faults {
+		for running, limit := range map[bool]time.Duration{false: limits[name].begins, true: limits[name].follows} {
+			t.Run(fmt.Sprintf("%s, follows: %t", name, running), func(t *testing.T) {
+				got := measure(t, f, followed, running)
+				t.Log(got)
+				if got.took < 0 || got.took > limit {
+					t.Errorf("it took %s, want at most %s", got, limit)
+				}
+				// One that begins needs the list. One that follows goes on where it was,
+				// unless the server has forgotten that.
+				want := 1
+				if running && name != forgotInAnAnswer && name != forgotInAWatch {
+					want = 0
+				}
+				if got.lists != want {
+					t.Errorf("%d whole lists were told, want %d", got.lists, want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// FollowNodes calls changed with all nodes of the cluster, ordered by name, as
+// Follow does. Of a node it keeps what a state.Node holds; the rest of it, its
+// list of images most of all, is dropped as it comes.
+func FollowNodes(ctx context.Context, s *Servers, logf func(string, ...any), changed func([]state.Node)) error {
+	return Follow(ctx, s, Kind[state.Node]{Path: "/api/v1/nodes", Read: readNode}, logf, changed)
+}
+
+// wireNode is the part of a node that is read.
+type wireNode struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+		Created     time.Time         `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Status struct {
+		Addresses  []corev1.NodeAddress   `json:"addresses"`
+		Conditions []corev1.NodeCondition `json:"conditions"`
+	} `json:"status"`
+}
+
+func readNode(object []byte) (state.Node, error) {
+	var n wireNode
+	if err := json.Unmarshal(object, &n); err != nil {
+		return state.Node{}, err
+	}
+	m := n.Metadata
+	return nodeOf(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, CreationTimestamp: metav1.NewTime(m.Created)},
+		Status:     corev1.NodeStatus{Addresses: n.Status.Addresses, Conditions: n.Status.Conditions},
+	}), nil
+}
+
+// tunnelAnnotations are those in which flannel says from where a node sends the
+// packets of pods: the address of the default route, which may be another than
+// the node's.
+var tunnelAnnotations = []string{"flannel.alpha.coreos.com/public-ip", "flannel.alpha.coreos.com/public-ipv6"}
+
+func tunnel(annotations map[string]string) []netip.Addr {
+	var out []netip.Addr
+	for _, name := range tunnelAnnotations {
+		if a, err := netip.ParseAddr(annotations[name]); err == nil {
+			out = append(out, a.Unmap().WithZone(""))
+		}
+	}
+	return out
+}
+
+// internal returns the internal addresses in their order; what is no address
+// is left out.
+func internal(list []corev1.NodeAddress) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range list {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if addr, err := netip.ParseAddr(a.Address); err == nil {
+			out = append(out, addr.Unmap().WithZone(""))
+		}
+	}
+	return out
+}
+
+// Infrastructure is what the Infrastructure object says of the cluster's
+// network, as far as its status has it.
+type Infrastructure struct {
+	// BareMetal is true where the object's platform is bare metal.
+	BareMetal bool
+	// UserManaged is true where a load balancer of the site holds the VIPs.
+	UserManaged          bool
+	APIVIPs, IngressVIPs []netip.Addr
+	MachineNetworks      []netip.Prefix
+	// RouterIDs are zero where nobody asked for any.
+	RouterIDs state.RouterIDs
+	// SyncFamilies asks that the VIPs of one kind are always on one host.
+	SyncFamilies bool
+	// NameClients are further networks that may ask the hosts' name servers.
+	NameClients []netip.Prefix
+}
+
+// RouterIDsAnnotation of the Infrastructure object asks for VRRP virtual router
+// ids, "API,INGRESS", where those that follow from the cluster's name are
+// another cluster's on the same network.
+const RouterIDsAnnotation = state.AnnotationDomain + "vrrp-router-ids"
+
+// SyncAnnotation of the Infrastructure object is "true" where the IPv4 and the
+// IPv6 address of one kind must always be on the same host.
+const SyncAnnotation = state.AnnotationDomain + "vrrp-sync-families"
+
+// NameClientsAnnotation of the Infrastructure object names networks besides the
+// cluster's own that may ask the hosts' name servers, as CIDRs with commas.
+const NameClientsAnnotation = state.AnnotationDomain + "name-clients"
+
+// FollowInfrastructure calls changed with what the Infrastructure object says,
+// as Follow does; not while there is none.
+func FollowInfrastructure(ctx context.Context, s *Servers, logf func(string, ...any), changed func(Infrastructure)) error {
+	kind := Kind[Infrastructure]{
+		Path: "/apis/config.openshift.io/v1/infrastructures", Only: "cluster", Read: readInfrastructure,
+	}
+	return Follow(ctx, s, kind, logf, func(list []Infrastructure) {
+		if len(list) == 1 {
+			changed(list[0])
+		}
+	})
+}
+
+// wireInfrastructure is the part of the object that is read: the status, which
+// has what was accepted; the spec has what was asked for.
+type wireInfrastructure struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Status struct {
+		PlatformStatus struct {
+			Type      string `json:"type"`
+			BareMetal struct {
+				API          []string `json:"apiServerInternalIPs"`
+				Ingress      []string `json:"ingressIPs"`
+				Networks     []string `json:"machineNetworks"`
+				LoadBalancer struct {
+					Type string `json:"type"`
+				} `json:"loadBalancer"`
+			} `json:"baremetal"`
+		} `json:"platformStatus"`
+	} `json:"status"`
+}
+
+// readInfrastructure returns an error where any of the addresses is none: half
+// a list must not take the place of a whole one.
+func readInfrastructure(object []byte) (Infrastructure, error) {
+	var in wireInfrastructure
+	if err := json.Unmarshal(object, &in); err != nil {
+		return Infrastructure{}, err
+	}
+	platform := in.Status.PlatformStatus
+	out := Infrastructure{
+		BareMetal:    platform.Type == "BareMetal",
+		UserManaged:  platform.BareMetal.LoadBalancer.Type == "UserManaged",
+		SyncFamilies: in.Metadata.Annotations[SyncAnnotation] == "true",
+	}
+	var err error
+	if out.APIVIPs, err = parseAll(platform.BareMetal.API, netip.ParseAddr); err != nil {
+		return Infrastructure{}, fmt.Errorf("status.platformStatus.baremetal.apiServerInternalIPs: %w", err)
+	}
+	if out.IngressVIPs, err = parseAll(platform.BareMetal.Ingress, netip.ParseAddr); err != nil {
+		return Infrastructure{}, fmt.Errorf("status.platformStatus.baremetal.ingressIPs: %w", err)
+	}
+	if out.MachineNetworks, err = parseAll(platform.BareMetal.Networks, netip.ParsePrefix); err != nil {
+		return Infrastructure{}, fmt.Errorf("status.platformStatus.baremetal.machineNetworks: %w", err)
+	}
+	if out.RouterIDs, err = readRouterIDs(in.Metadata.Annotations[RouterIDsAnnotation]); err != nil {
+		return Infrastructure{}, fmt.Errorf("annotation %s: %w", RouterIDsAnnotation, err)
+	}
+	if out.NameClients, err = parseAll(listed(in.Metadata.Annotations[NameClientsAnnotation]), netip.ParsePrefix); err != nil {
+		return Infrastructure{}, fmt.Errorf("annotation %s: %w", NameClientsAnnotation, err)
+	}
+	for _, list := range [][]netip.Addr{out.APIVIPs, out.IngressVIPs} {
+		for i := range list {
+			list[i] = list[i].Unmap().WithZone("")
+		}
+	}
+	return out, nil
+}
+
+func readRouterIDs(text string) (state.RouterIDs, error) {
+	if text == "" {
+		return state.RouterIDs{}, nil
+	}
+	api, ingress, _ := strings.Cut(text, ",")
+	first, err := strconv.ParseUint(strings.TrimSpace(api), 10, 8)
+	second, err2 := strconv.ParseUint(strings.TrimSpace(ingress), 10, 8)
+	if err != nil || err2 != nil || first == 0 || second == 0 || first == second {
+		return state.RouterIDs{}, fmt.Errorf("%q is not two different numbers of 1 to 255, \"API,INGRESS\"", text)
+	}
+	return state.RouterIDs{API: uint8(first), Ingress: uint8(second)}, nil
+}
+
+// listed are the words of a text with commas.
+func listed(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func parseAll[T any](texts []string, parse func(string) (T, error)) ([]T, error) {
+	var out []T
+	for _, t := range texts {
+		v, err := parse(t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}

@@ -1,0 +1,138 @@
+// Package vipobject reads and writes the objects of a cluster that its virtual
+// IPs stand in, for the operator and for a person's command alike.
+package vipobject
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// ClusterName is the name of the objects that there is one of.
+const ClusterName = "cluster"
+
+// Open returns a client for the objects here, by a kubeconfig.
+func Open(kubeconfig string) (client.Client, error) {
+	cfg, err := kube.Access{Kubeconfig: kubeconfig}.Config()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(cfg, client.Options{Scheme: scheme})
+}
+
+// Look reads all that a decision about virtual IPs looks at. Of the questions
+// to hosts it reads those of one asker.
+func Look(ctx context.Context, c client.Reader, asker string) (*configv1.Infrastructure, vips.Snapshot, error) {
+	infra := &configv1.Infrastructure{}
+	if err := c.Get(ctx, client.ObjectKey{Name: ClusterName}, infra); err != nil {
+		return nil, vips.Snapshot{}, missing("the Infrastructure object", err)
+	}
+	network := &configv1.Network{}
+	if err := c.Get(ctx, client.ObjectKey{Name: ClusterName}, network); apierrors.IsNotFound(err) {
+		network = nil
+	} else if err != nil {
+		return nil, vips.Snapshot{}, missing("the Network object", err)
+	}
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes); err != nil {
+		return nil, vips.Snapshot{}, missing("the nodes", err)
+	}
+	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	var hosts []vips.Host
+	for i := range nodes.Items {
+		hosts = append(hosts, vips.HostOf(&nodes.Items[i], asker))
+	}
+	return infra, vips.SnapshotOf(infra, network, hosts), nil
+}
+
+// Question puts an asker's question to a host, or takes it back where it is
+// nil.
+func Question(ctx context.Context, c client.Client, node, asker string, probe *state.VIPProbe) error {
+	var value any
+	if probe != nil {
+		value = state.FormatAnnotation(probe)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{state.AnnotationVIPProbe + asker: value},
+	}})
+	if err != nil {
+		return err
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	if err := c.Patch(ctx, n, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("ask node %s who answers for an address: %w", node, err)
+	}
+	return nil
+}
+
+// WriteSpec writes lists into the spec of a bare-metal cluster, provided that
+// the object is what was read. Lists without entries are left out: once there,
+// a list may not be null.
+func WriteSpec(ctx context.Context, c client.Client, infra *configv1.Infrastructure, v vips.Values) error {
+	patch, err := patchOf(infra, "spec", "platformSpec", values(v))
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("write the virtual IPs into the spec: %w", err)
+	}
+	return nil
+}
+
+// WriteStatus writes lists into the status, and into its older fields the
+// first of each.
+func WriteStatus(ctx context.Context, c client.Client, infra *configv1.Infrastructure, v vips.Values) error {
+	fields := values(v)
+	if len(v.API) > 0 {
+		fields["apiServerInternalIP"] = v.API[0]
+	}
+	if len(v.Ingress) > 0 {
+		fields["ingressIP"] = v.Ingress[0]
+	}
+	patch, err := patchOf(infra, "status", "platformStatus", fields)
+	if err != nil {
+		return err
+	}
+	if err := c.Status().Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("write the virtual IPs into the status: %w", err)
+	}
+	return nil
+}
+
+func values(v vips.Values) map[string]any {
+	out := map[string]any{}
+	for field, list := range map[string][]string{
+		"apiServerInternalIPs": v.API, "ingressIPs": v.Ingress, "machineNetworks": v.MachineNetworks,
+	} {
+		if len(list) > 0 {
+			out[field] = list
+		}
+	}
+	return out
+}
+
+func patchOf(infra *configv1.Infrastructure, half, platform string, fields map[string]any) ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": infra.ResourceVersion},
+		half:       map[string]any{platform: map[string]any{"baremetal": fields}},
+	})
+}
+
+func missing(what string, err error) error { return fmt.Errorf("read %s: %w", what, err) }

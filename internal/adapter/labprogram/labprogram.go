@@ -1,0 +1,148 @@
+// Package labprogram reaches the lab, which is a program of its own: it finds
+// holdfast-lab beside the running program, hands a command line over to it, and
+// asks it where the things of a lab are. It holds nothing of the lab itself.
+package labprogram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+)
+
+// Name is the name of the program.
+const Name = "holdfast-lab"
+
+// Program is holdfast-lab.
+type Program struct {
+	// Path is where it lies.
+	Path string
+}
+
+// Beside returns the holdfast-lab that lies in the folder of the running
+// program, and no other: both are of one build, and the lab runs as root.
+func Beside() (Program, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return Program{}, fmt.Errorf("find %s beside this program: %w", Name, err)
+	}
+	return in(filepath.Dir(self))
+}
+
+func in(folder string) (Program, error) {
+	path := filepath.Join(folder, Name)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Program{}, fmt.Errorf("the lab is a program of its own, and %s does not exist: build it with 'make build', and keep it in one folder with holdfast", path)
+	case err != nil:
+		return Program{}, err
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
+		return Program{}, fmt.Errorf("%s is no program: build it with 'make build'", path)
+	}
+	return Program{Path: path}, nil
+}
+
+// HandOver replaces this process by holdfast-lab with these arguments, so that
+// terminal, signals and exit code are its own. It returns only where that fails.
+// It is called by the path by which this program was called.
+func (p Program) HandOver(args []string) error {
+	called := Name
+	if strings.ContainsRune(os.Args[0], '/') {
+		called = filepath.Join(filepath.Dir(os.Args[0]), Name)
+	}
+	return host.Replace(p.Path, called, args)
+}
+
+// Place is where the things of a lab are, as `holdfast-lab place -o json` says.
+type Place struct {
+	Name string `json:"name"`
+	// Kubeconfig is the path of a kubeconfig that works from this machine. Empty
+	// means that there is none, and NoKubeconfig says why.
+	Kubeconfig   string `json:"kubeconfig,omitempty"`
+	NoKubeconfig string `json:"noKubeconfig,omitempty"`
+	// Log is the path of the log of the lab's daemon.
+	Log   string `json:"log"`
+	Hosts []Host `json:"hosts"`
+}
+
+// Host is one host of a lab.
+type Host struct {
+	Name         string `json:"name"`
+	ControlPlane bool   `json:"controlPlane"`
+	// Root is the folder through which this machine reaches the host's files. It
+	// is good for one boot of the host, and empty while the host is off.
+	Root string `json:"root,omitempty"`
+	// Exec are the words that run a command on the host, put before it. Enter is
+	// quicker, but the command is in no control group of the host: it is for what
+	// only reads and ends soon.
+	Exec  []string `json:"exec"`
+	Enter []string `json:"enter"`
+}
+
+// APIAccess returns the path of the lab's kubeconfig, or why there is none.
+func (p Place) APIAccess() (string, error) {
+	if p.Kubeconfig == "" {
+		return "", errors.New(p.NoKubeconfig)
+	}
+	return p.Kubeconfig, nil
+}
+
+// Place asks where the things of a lab are. It makes sure that the lab's daemon
+// runs.
+func (p Program) Place(ctx context.Context, lab string) (Place, error) {
+	var out Place
+	text, err := host.Run(ctx, host.Command(p.Path, "place", "--name", lab, "--output", "json"))
+	if err != nil {
+		return out, said(err)
+	}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return out, fmt.Errorf("%s is of another build than this program (run 'make build'): %w", p.Path, err)
+	}
+	return out, nil
+}
+
+// Complete asks what a shell may put at the end of a command line of the lab.
+// The last word is the one to complete. Each candidate may have a description
+// after a tab; the directive is cobra's.
+func (p Program) Complete(ctx context.Context, words ...string) (candidates []string, directive int, err error) {
+	text, err := host.Run(ctx, host.Command(p.Path, append([]string{"__complete"}, words...)...))
+	if err != nil {
+		return nil, 0, said(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	last := len(lines) - 1
+	directive, err = strconv.Atoi(strings.TrimPrefix(lines[last], ":"))
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s completes nothing: its last line is %q", p.Path, lines[last])
+	}
+	return lines[:last], directive, nil
+}
+
+// failure is what holdfast-lab said when it failed, with its exit code. It is
+// told as if this program had said it: the command line of the question would
+// help nobody.
+type failure struct {
+	text string
+	code int
+}
+
+func (f failure) Error() string { return f.text }
+
+// ExitCode makes it that of this program too.
+func (f failure) ExitCode() int { return f.code }
+
+func said(err error) error {
+	run, ok := errors.AsType[*host.RunError](err)
+	if !ok || run.ExitCode <= 0 || run.Output == "" {
+		return err
+	}
+	return failure{strings.TrimPrefix(strings.TrimSpace(run.Output), Name+": "), run.ExitCode}
+}

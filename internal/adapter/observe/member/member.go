@@ -1,0 +1,247 @@
+// Package member gathers what one of two etcd hosts sees into the snapshot
+// that the two-node protocol decides on. What could not be found out in time
+// stays unknown.
+package member
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Look is what the local etcd answers about itself.
+type Look struct {
+	Cluster, Member, Leader state.MemberID
+	Members                 []state.EtcdMember
+}
+
+// Sources are the adapters that a snapshot is made of. Each call is bounded by
+// its adapter.
+type Sources struct {
+	// Boot names this boot and says how long ago it began.
+	Boot func() (id string, uptime time.Duration, err error)
+	Now  func() time.Time
+	// Record reads the durable record.
+	Record func() (state.EtcdRecord, error)
+	// Held reports whether a process holds the copy, which is what running means.
+	Held func() (bool, error)
+	// Look asks the local etcd.
+	Look func(context.Context) (Look, error)
+	// Inspect examines the copy of an etcd that is down.
+	Inspect func(context.Context) (state.EtcdData, error)
+	// StandIn is the member for which a stand-in speaks on this host, or zero.
+	StandIn func() (state.MemberID, error)
+	// Statement reads what the peer published last.
+	Statement func(ctx context.Context, peer string) (state.EtcdStatement, bool, error)
+	Fenced    func(peer string) (state.Fact[state.EtcdFenced], error)
+	Human     func() (state.Fact[state.Confirmation], error)
+	// Power is what the peer's BMC said a moment ago, unknown where nobody asked.
+	Power func() state.Fact[string]
+	// GivesWay reports whether the peer said, since it was lost, that it gives way
+	// to this host; nil for never.
+	GivesWay func() bool
+	// Pulse returns for how long nothing was committed through the local etcd,
+	// and what this host's own tests found; nil for nobody.
+	Pulse func(running bool) (stalled time.Duration, sick string)
+	// Addresses are those of this host on all its networks; nil for none.
+	Addresses func() []netip.Addr
+}
+
+// Observer makes snapshots, and remembers between them what has a duration.
+type Observer struct {
+	Host, Peer string
+	Sources
+	Memory *Memory
+
+	mu         sync.Mutex
+	membership state.Fact[state.Membership]
+
+	data       state.Fact[state.EtcdData]
+	dataIsOld  bool
+	leaderless time.Duration // when it began, zero for not
+	answered   time.Duration // when etcd last answered
+	down       time.Duration // when etcd was first seen down, zero for up
+	received   state.EtcdStatement
+	receivedAt time.Duration
+}
+
+// SetMembership notes what Corosync says now. It may be called at any time.
+func (o *Observer) SetMembership(m state.Fact[state.Membership]) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.membership = m
+}
+
+// Ring is the present membership's number, zero where it is unknown.
+func (o *Observer) Ring() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.membership.Value.Ring
+}
+
+// Snapshot looks at everything once.
+func (o *Observer) Snapshot(ctx context.Context, w state.EtcdWishNote) (state.EtcdSnapshot, error) {
+	boot, uptime, err := o.Boot()
+	if err != nil {
+		return state.EtcdSnapshot{}, err
+	}
+	s := state.EtcdSnapshot{Host: o.Host, Peer: o.Peer, Now: o.Now(), Nonce: nonce(), Boot: boot, Uptime: uptime}
+	if r, err := o.Record(); err == nil {
+		s.Record = state.Known(r)
+	}
+	if err := o.pacemaker(&s, w); err != nil {
+		return s, err
+	}
+	o.local(ctx, &s)
+	s.Local.Quarantine = o.Memory.Quarantine()
+	if o.Addresses != nil {
+		s.Addresses = o.Addresses()
+	}
+	if state.Is(s.Pacemaker.Contact, true) {
+		o.statement(ctx, &s)
+	}
+	o.proofs(&s)
+	return s, nil
+}
+
+// Mute is how long etcd has held its copy without an answer, Down how long it
+// has not held it.
+func (o *Observer) Mute(s state.EtcdSnapshot) time.Duration {
+	if !state.Is(s.Local.Running, true) || s.Local.Members.Known {
+		return 0
+	}
+	return s.Uptime - o.answered
+}
+
+// Down is how long etcd has been down.
+func (o *Observer) Down(s state.EtcdSnapshot) time.Duration {
+	if o.down == 0 {
+		return 0
+	}
+	return s.Uptime - o.down
+}
+
+// Forget makes the next snapshot examine the copy anew.
+func (o *Observer) Forget() { o.dataIsOld = true }
+
+func (o *Observer) pacemaker(s *state.EtcdSnapshot, w state.EtcdWishNote) error {
+	o.mu.Lock()
+	m := o.membership
+	o.mu.Unlock()
+	if w.Wish == state.EtcdStopped {
+		s.Pacemaker.Leaving, s.Pacemaker.LeavingFor = true, s.Uptime-w.At
+	}
+	if !m.Known {
+		return nil
+	}
+	contact := slices.Contains(m.Value.Members, o.Peer)
+	joined, err := o.Memory.Joined(s.Boot, m.Value.Ring, contact, s.Uptime)
+	if err != nil {
+		return err
+	}
+	s.Pacemaker.Inert = state.Known(!m.Value.Quorate)
+	s.Pacemaker.Contact = state.Known(contact)
+	s.Pacemaker.Ring, s.Pacemaker.Joined, s.Pacemaker.Unseen = m.Value.Ring, joined, o.Memory.Unseen()
+	if contact {
+		s.Pacemaker.Together = o.Memory.Together()
+	}
+	s.Pacemaker.GivesWay = !contact && o.GivesWay != nil && o.GivesWay()
+	return nil
+}
+
+func (o *Observer) local(ctx context.Context, s *state.EtcdSnapshot) {
+	if id, err := o.StandIn(); err == nil {
+		s.Local.StandIn = state.Known(id)
+	}
+	held, err := o.Held()
+	if err != nil {
+		return
+	}
+	s.Local.Running = state.Known(held)
+	if o.Pulse != nil {
+		s.Local.Stalled, s.Local.Sick = o.Pulse(held)
+	}
+	if held {
+		o.running(ctx, s)
+	} else {
+		o.stopped(ctx, s)
+	}
+}
+
+func (o *Observer) running(ctx context.Context, s *state.EtcdSnapshot) {
+	if o.down != 0 || o.answered == 0 { // it has its time to answer from now on
+		o.answered = s.Uptime
+	}
+	o.down, o.dataIsOld = 0, true
+	look, err := o.Look(ctx)
+	if err != nil {
+		s.Data = o.data
+		return
+	}
+	o.answered = s.Uptime
+	o.data = state.Known(state.EtcdData{Copy: state.CopyWhole, Cluster: look.Cluster, Member: look.Member})
+	s.Data = o.data
+	s.Local.Leader, s.Local.Members = state.Known(look.Leader), state.Known(look.Members)
+	if look.Leader != 0 {
+		o.leaderless = 0
+		return
+	}
+	if o.leaderless == 0 {
+		o.leaderless = s.Uptime
+	}
+	s.Local.Leaderless = s.Uptime - o.leaderless
+}
+
+// stopped examines the copy once for each time that etcd stopped.
+func (o *Observer) stopped(ctx context.Context, s *state.EtcdSnapshot) {
+	if o.down == 0 {
+		o.down = s.Uptime
+	}
+	o.leaderless = 0
+	if o.dataIsOld || !o.data.Known || o.data.Value.Copy == state.CopyWhole && len(o.data.Value.Members) == 0 {
+		o.data, o.dataIsOld = state.Fact[state.EtcdData]{}, true
+		if d, err := o.Inspect(ctx); err == nil {
+			o.data, o.dataIsOld = state.Known(d), false
+		}
+	}
+	s.Data = o.data
+}
+
+// statement takes the peer's newest statement. Pacemaker may bring an older one of
+// the same boot back: when hosts meet, what the writer of attributes had is sent to
+// all, and that may be older than what each of them got meanwhile.
+func (o *Observer) statement(ctx context.Context, s *state.EtcdSnapshot) {
+	st, found, err := o.Statement(ctx, o.Peer)
+	if err != nil || !found {
+		return
+	}
+	if st.Boot != o.received.Boot || st.Serial > o.received.Serial {
+		o.received, o.receivedAt = st, s.Uptime
+	}
+	st = o.received
+	st.Age = s.Uptime - o.receivedAt
+	s.Statement = state.Known(st)
+}
+
+func (o *Observer) proofs(s *state.EtcdSnapshot) {
+	s.Proofs.Heard = o.Memory.Heard()
+	s.Proofs.Power = o.Power()
+	if f, err := o.Fenced(o.Peer); err == nil {
+		s.Proofs.Fenced = f
+	}
+	if h, err := o.Human(); err == nil {
+		s.Proofs.Human = h
+	}
+}
+
+func nonce() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,125 @@
+package reach
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// asked is an address of a host that was asked on one of this host's networks.
+type asked struct {
+	link netlink.Link
+	ip   netip.Addr
+	mac  net.HardwareAddr // as it was before, nil where nobody knew it
+}
+
+// Answers reports whether a host answers at one of its addresses a question that
+// is asked after the call, within Patience. It is unknown where none of the
+// addresses is on a network of this host whose NIC carries a signal, and where the
+// only answers are of addresses whose hardware address nobody knew before. An
+// answer of another one is not the host's: somebody took its address, or answers
+// for others.
+func Answers(ctx context.Context, addresses []netip.Addr) (state.Fact[bool], error) {
+	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return state.Fact[bool]{}, fmt.Errorf("ask a host: %w", err)
+	}
+	defer nl.Close()
+	var list []asked
+	for _, ip := range addresses {
+		a, err := askAt(nl, ip)
+		if err != nil {
+			return state.Fact[bool]{}, err
+		}
+		if a.link != nil {
+			list = append(list, a)
+		}
+	}
+	if len(list) == 0 {
+		return state.Fact[bool]{}, nil
+	}
+	someone := false // answered where no hardware address was known before
+	for end := time.Now().Add(Patience); time.Now().Before(end); {
+		if err := host.Sleep(ctx, look); err != nil {
+			return state.Fact[bool]{}, err
+		}
+		for _, a := range list {
+			found, err := a.answered(nl)
+			switch {
+			case err != nil:
+				return state.Fact[bool]{}, err
+			case found && len(a.mac) == 0:
+				someone = true // the host may still answer at another address
+			case found:
+				return state.Known(true), nil
+			}
+		}
+	}
+	if someone {
+		return state.Fact[bool]{}, nil
+	}
+	return state.Known(false), nil
+}
+
+// askAt has the kernel ask an address, on the interface whose network it is on.
+// Where there is none, or its NIC has no signal, the result has no link.
+func askAt(nl *netlink.Handle, ip netip.Addr) (asked, error) {
+	link, err := linkTo(nl, ip)
+	if err != nil || link == nil || !carries(link) {
+		return asked{}, err
+	}
+	table, err := nl.NeighList(link.Attrs().Index, netlink.FAMILY_ALL)
+	if err != nil {
+		return asked{}, fmt.Errorf("list neighbours: %w", err)
+	}
+	a := asked{link: link, ip: ip, mac: macOf(table, ip)}
+	if len(a.mac) == 0 {
+		return a, lookFor(nl, link, ip)
+	}
+	return a, doubt(nl, link, ip, a.mac)
+}
+
+// linkTo returns the interface on whose network an address is, nil for none.
+func linkTo(nl *netlink.Handle, ip netip.Addr) (netlink.Link, error) {
+	list, err := nl.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range list {
+		own, ok := netip.AddrFromSlice(a.IP)
+		bits, _ := a.Mask.Size()
+		if !ok || own.Unmap().BitLen() != ip.BitLen() || bits == ip.BitLen() || own.IsLinkLocalUnicast() ||
+			!netip.PrefixFrom(own.Unmap(), bits).Contains(ip) {
+			continue
+		}
+		link, err := nl.LinkByIndex(a.LinkIndex)
+		if err != nil {
+			return nil, fmt.Errorf("interface of %s: %w", own, err)
+		}
+		if joinsHosts(link.Attrs().Name) {
+			return link, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // no interface is an answer
+}
+
+// answered reports whether the host has answered.
+func (a asked) answered(nl *netlink.Handle) (bool, error) {
+	table, err := nl.NeighList(a.link.Attrs().Index, netlink.FAMILY_ALL)
+	if err != nil {
+		return false, fmt.Errorf("list neighbours: %w", err)
+	}
+	return slices.ContainsFunc(table, func(n netlink.Neigh) bool {
+		ip, ok := netip.AddrFromSlice(n.IP)
+		return ok && ip.Unmap() == a.ip && n.State&unix.NUD_REACHABLE != 0 && (len(a.mac) == 0 || slices.Equal(a.mac, n.HardwareAddr))
+	}), nil
+}

@@ -1,0 +1,135 @@
+// Package settings is the source of what the cluster says about its own
+// network: from the site's configuration at first, from the Infrastructure
+// object once the API shows it, and from the disk in between.
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Path is where a host keeps the last settings that the API gave.
+const Path = "/var/lib/holdfast/network/settings.json"
+
+// Of returns the settings that a site begins with.
+func Of(s *site.Site) (state.NetworkSettings, error) {
+	machines, err := s.MachineNetworks()
+	pods, errPods := s.PodNetworks()
+	services, errServices := s.ServiceNetworks()
+	if err := errors.Join(err, errPods, errServices); err != nil {
+		return state.NetworkSettings{}, err
+	}
+	t := s.Topology()
+	return state.NetworkSettings{
+		Cluster: s.Config.Metadata.Name, Domain: s.Domain(), ManagedVIPs: t.HasVIPs,
+		APIVIPs: s.Config.APIVIPs(), IngressVIPs: s.Config.IngressVIPs(), MachineNetworks: machines, PodNetworks: pods, ServiceNetworks: services,
+		ControlPlanes: t.ControlPlanes, Fencing: t.Fencing,
+	}, nil
+}
+
+// Load returns the settings with which a host starts: those of an earlier run
+// where there are any of the same cluster, else the site's.
+func Load(s *site.Site, path string) (state.NetworkSettings, error) {
+	first, err := Of(s)
+	if err != nil {
+		return first, err
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return first, nil
+	}
+	if err != nil {
+		return first, fmt.Errorf("settings of an earlier run: %w", err)
+	}
+	var kept kube.Infrastructure
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return first, nil //nolint:nilerr // as good as none: the API has it all
+	}
+	if next, ok := Apply(first, kept); ok {
+		return next, nil
+	}
+	return first, nil
+}
+
+// Apply returns settings with what the Infrastructure object says, and whether
+// they can be believed: an object that lacks what its platform must have is half
+// written.
+func Apply(s state.NetworkSettings, in kube.Infrastructure) (state.NetworkSettings, bool) {
+	if !in.BareMetal {
+		return s, false
+	}
+	if in.UserManaged {
+		s.ManagedVIPs, s.APIVIPs, s.IngressVIPs = false, nil, nil
+	} else {
+		if len(in.APIVIPs) == 0 || len(in.IngressVIPs) == 0 || slices.ContainsFunc(slices.Concat(in.APIVIPs, in.IngressVIPs), invalid) {
+			return s, false
+		}
+		s.ManagedVIPs, s.APIVIPs, s.IngressVIPs = true, in.APIVIPs, in.IngressVIPs
+	}
+	if len(in.MachineNetworks) > 0 {
+		s.MachineNetworks = in.MachineNetworks
+	}
+	s.RouterIDs, s.SyncFamilies, s.NameClients = in.RouterIDs, in.SyncFamilies, in.NameClients
+	return s, true
+}
+
+func invalid(a netip.Addr) bool { return !a.IsValid() }
+
+// Source is the source of NetworkView.Settings. The board begins with what
+// Load returns.
+type Source struct {
+	Servers *kube.Servers
+	// Path is the file with the last settings of the API.
+	Path string
+	Logf func(format string, args ...any)
+}
+
+// Name implements network.Source.
+func (s *Source) Name() string { return "settings" }
+
+// Run implements network.Source.
+func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+	var last *kube.Infrastructure
+	return kube.FollowInfrastructure(ctx, s.Servers, s.Logf, func(in kube.Infrastructure) {
+		if last != nil && reflect.DeepEqual(*last, in) {
+			return
+		}
+		var before, after state.NetworkSettings
+		believed := false
+		update(func(v *state.NetworkView) {
+			before = v.Settings
+			after, believed = Apply(v.Settings, in)
+			v.Settings = after
+		})
+		if !believed {
+			return
+		}
+		last = &in
+		s.store(in)
+		if !reflect.DeepEqual(before.VIPs(), after.VIPs()) {
+			s.Logf("virtual IPs are %v from now on, they were %v", after.VIPs(), before.VIPs())
+		}
+	})
+}
+
+func (s *Source) store(in kube.Infrastructure) {
+	data, err := json.Marshal(in)
+	if err == nil {
+		_, err = host.WriteFiles("/", []state.File{{Path: s.Path, Data: append(data, '\n')}})
+	}
+	if err != nil {
+		s.Logf("keep settings for the next boot: %v", err)
+	}
+}

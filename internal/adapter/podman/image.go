@@ -1,0 +1,62 @@
+package podman
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+)
+
+// storage is where podman keeps images and containers.
+var storage = "/var/lib/containers"
+
+// loadLimit bounds the loading of an image from the host's own disk.
+const loadLimit = 2 * time.Minute
+
+// HasImage reports whether podman has an image.
+func HasImage(ctx context.Context, ref string) (bool, error) {
+	_, err := podman(ctx, lookLimit, "image", "exists", ref)
+	if host.ExitCode(err) == 1 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for image %s: %w", ref, explained(err))
+	}
+	return true, nil
+}
+
+// Ensure loads an image that podman does not have from an archive, which write
+// writes: release.Store.WriteImageArchive does.
+func Ensure(ctx context.Context, ref string, write func(io.Writer) error) error {
+	have, err := HasImage(ctx, ref)
+	if err != nil || have {
+		return err
+	}
+	read, to := io.Pipe()
+	go func() { to.CloseWithError(write(to)) }()
+	err = load(ctx, read)
+	_ = read.Close() // the writer must not wait for a podman that has ended
+	if err != nil {
+		return err
+	}
+	if have, err = HasImage(ctx, ref); err == nil && !have {
+		err = fmt.Errorf("load image %s: the archive holds another one", ref)
+	}
+	return err
+}
+
+// load loads the images of an archive, and makes them durable: podman does not,
+// and a program that a power cut left full of zeros is found out only when it is
+// needed most.
+func load(ctx context.Context, archive io.Reader) error {
+	_, err := podmanFrom(ctx, archive, loadLimit, "load", "--quiet")
+	if err == nil {
+		err = host.SyncFilesystem(storage)
+	}
+	if err != nil {
+		return fmt.Errorf("load an image into podman: %w", explained(err))
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package records
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// nodeName is what a node may be called (RFC 1123); it becomes a file name.
+var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// IsNodeName reports whether a node may have this name, and a file be named after it.
+func IsNodeName(name string) bool { return nodeName.MatchString(name) }
+
+// Targets lists the nodes that this host has a fencing device of.
+func (f Files) Targets() ([]string, error) {
+	entries, err := os.ReadDir(f.Path(state.FencingDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list fencing devices: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && IsNodeName(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Device returns the fencing device of a target as it was written. It refuses a
+// file that others than its owner can read, or that is not root's: the account in
+// it may be known to others then.
+func (f Files) Device(target string) (state.FencingDevice, error) {
+	if !IsNodeName(target) {
+		return state.FencingDevice{}, fmt.Errorf("fencing device of %q: that is no name of a node", target)
+	}
+	path := f.devicePath(target)
+	data, err := readPrivate(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state.FencingDevice{}, fmt.Errorf("fencing device of %s: %s does not exist: a host has the device of its peer, never its own", target, path)
+	}
+	if err != nil {
+		return state.FencingDevice{}, fmt.Errorf("fencing device of %s: %w", target, err)
+	}
+	var dev state.FencingDevice
+	if err := json.Unmarshal(data, &dev); err != nil {
+		return dev, fmt.Errorf("fencing device of %s: %s holds no device: write it anew with 'holdfast fencing rotate %s'", target, path, target)
+	}
+	if dev.Target != target {
+		return dev, fmt.Errorf("fencing device of %s: %s is the device of %q", target, path, dev.Target)
+	}
+	return dev, nil
+}
+
+// WriteDevice writes a fencing device, or nothing where its file says the same.
+func (f Files) WriteDevice(dev state.FencingDevice) (wrote bool, err error) {
+	if wrote, err = f.writeDevice(dev); err != nil {
+		return false, fmt.Errorf("fencing device of %s: %w", dev.Target, err)
+	}
+	return wrote, nil
+}
+
+func (f Files) writeDevice(dev state.FencingDevice) (wrote bool, err error) {
+	data, err := json.MarshalIndent(dev, "", "  ")
+	if err != nil {
+		return false, err
+	}
+	path := f.devicePath(dev.Target)
+	data = append(data, '\n')
+	if have, err := readPrivate(path); err == nil && slices.Equal(have, data) {
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return false, err
+	}
+	return true, host.WriteFileAtomic(path, data, 0o600)
+}
+
+func (f Files) devicePath(target string) string {
+	return f.Path(filepath.Join(state.FencingDir, target+".json"))
+}
+
+// readPrivate reads a file that only its owner, root or the one who asks, can
+// read.
+func readPrivate(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid // on Linux it is that
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case owner != 0 && int(owner) != os.Geteuid():
+		return nil, fmt.Errorf("%s belongs to user %d, not to root: change its password at the BMC, then write it anew", path, owner)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("%s has mode %04o, so that others can read it: change its password at the BMC, then run chmod 600", path, info.Mode().Perm())
+	}
+	return io.ReadAll(f)
+}

@@ -1,0 +1,181 @@
+// Package records reads and writes the files of the two-node protocol. It alone
+// knows what form each has, who may read it and what makes it durable; package
+// state has their values and says where they lie.
+package records
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Files are those of one host.
+type Files struct {
+	// Root is the folder that the host's files are below, empty on the host itself.
+	Root string
+}
+
+// Path is where a file of the host lies.
+func (f Files) Path(name string) string { return filepath.Join(f.Root, name) }
+
+// Record returns the record of etcd, in state none where there is no file. One
+// that is not understood whole is an error.
+func (f Files) Record() (state.EtcdRecord, error) {
+	r, err := read(f.Path(state.EtcdRecordPath), state.DecodeEtcdRecord)
+	if err == nil && !r.Known {
+		r.Value.State = state.EtcdNone
+	}
+	return r.Value, err
+}
+
+// HasRecord reports whether there is a record. One that cannot be looked at is one.
+func (f Files) HasRecord() bool {
+	_, err := os.Stat(f.Path(state.EtcdRecordPath))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// WriteRecord replaces the record of etcd.
+func (f Files) WriteRecord(r state.EtcdRecord) error {
+	data, err := state.EncodeEtcdRecord(r)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(f.Path(state.EtcdRecordPath), data, 0o600)
+}
+
+// Parameters returns what Pacemaker's configuration said of etcd when it was last
+// asked, unknown where it never was.
+func (f Files) Parameters() (state.Fact[state.EtcdParameters], error) {
+	p, err := read(f.Path(state.EtcdParametersPath), state.DecodeEtcdParameters)
+	if err != nil {
+		return p, fmt.Errorf("%w; Pacemaker's next start writes them anew", err)
+	}
+	return p, nil
+}
+
+// WriteParameters keeps what Pacemaker's configuration says of etcd.
+func (f Files) WriteParameters(p state.EtcdParameters) error {
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(f.Path(state.EtcdParametersPath), append(data, '\n'), 0o644)
+}
+
+// Wish returns what Pacemaker asked for in a boot. A note that cannot be read, or
+// is of another boot, is none.
+func (f Files) Wish(boot string) state.EtcdWishNote {
+	w, err := read(f.Path(state.EtcdWishPath), asJSON[state.EtcdWishNote])
+	if err != nil || !w.Known || w.Value.Boot != boot {
+		return state.EtcdWishNote{Wish: state.EtcdNotAsked, Boot: boot}
+	}
+	return w.Value
+}
+
+// WriteWish notes what Pacemaker asks for.
+func (f Files) WriteWish(w state.EtcdWishNote) error {
+	path := f.Path(state.EtcdWishPath)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	data, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(path, data, 0o600)
+}
+
+// Fenced returns the proof of a fence of a target in this boot, unknown where
+// there is none.
+func (f Files) Fenced(target string) (state.Fact[state.EtcdFenced], error) {
+	return read(f.proofPath(target), asJSON[state.EtcdFenced])
+}
+
+// AllFenced returns each proof of a fence in this boot. One that is not understood
+// is an error and does not hide the others.
+func (f Files) AllFenced() (proofs []state.EtcdFenced, err error) {
+	entries, err := os.ReadDir(f.Path(state.FencedDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var mistakes []error
+	for _, e := range entries {
+		target, is := strings.CutSuffix(e.Name(), ".json")
+		if e.IsDir() || !is || strings.HasPrefix(target, ".") {
+			continue
+		}
+		proof, err := f.Fenced(target)
+		mistakes = append(mistakes, err)
+		if proof.Known {
+			proofs = append(proofs, proof.Value)
+		}
+	}
+	return proofs, errors.Join(mistakes...)
+}
+
+// WriteFenced leaves the proof of a fence for the etcd of this host.
+func (f Files) WriteFenced(proof state.EtcdFenced) error {
+	if err := write(f.proofPath(proof.Target), proof); err != nil {
+		return fmt.Errorf("evidence of the fence of %s: %w", proof.Target, err)
+	}
+	return nil
+}
+
+func (f Files) proofPath(target string) string {
+	return f.Path(filepath.Join(state.FencedDir, target+".json"))
+}
+
+// Confirmation returns a person's word of this boot, unknown where there is none.
+func (f Files) Confirmation() (state.Fact[state.Confirmation], error) {
+	return read(f.Path(state.EtcdConfirmationPath), asJSON[state.Confirmation])
+}
+
+// WriteConfirmation hands a person's word to the agent of etcd.
+func (f Files) WriteConfirmation(c state.Confirmation) error {
+	if err := write(f.Path(state.EtcdConfirmationPath), c); err != nil {
+		return fmt.Errorf("write confirmation: %w", err)
+	}
+	return nil
+}
+
+// read reads a file of one value; no file is no such fact.
+func read[T any](path string, decode func([]byte) (T, error)) (state.Fact[T], error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state.Fact[T]{}, nil
+	}
+	if err != nil {
+		return state.Fact[T]{}, err
+	}
+	value, err := decode(data)
+	if err != nil {
+		return state.Fact[T]{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return state.Known(value), nil
+}
+
+func asJSON[T any](data []byte) (value T, err error) {
+	if err := json.Unmarshal(data, &value); err != nil {
+		return value, fmt.Errorf("is not understood: %w", err)
+	}
+	return value, nil
+}
+
+// write replaces a file of one value that only its owner reads.
+func write(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(path, append(data, '\n'), 0o600)
+}

@@ -1,0 +1,136 @@
+package resolver
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+)
+
+// label is the extended attribute that holds a file's SELinux label.
+const label = "security.selinux"
+
+// temporary is the name beside path under which a new file is made. There is
+// one, so that a writer that is killed leaves at most one file behind, which
+// the next removes.
+func temporary(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".holdfast")
+}
+
+// replace puts a file at path in the place of whatever is there. Whoever reads
+// it, at any instant and also after a power cut, finds the old one or the new
+// one, whole. host.WriteFileAtomic would do but for the label, which has to be
+// on the file before it gets its name.
+func replace(path string, data []byte, mode fs.FileMode) error {
+	return renamed(path, func(tmp string) error { return create(tmp, data, mode, labelOf(path)) }, os.Rename)
+}
+
+// exchange is replace for a file that another tool may be writing at this very
+// moment. It returns the file whose place it took, open: what that tool has
+// still to write will be there.
+func exchange(path string, data []byte, mode fs.FileMode) (displaced *os.File, err error) {
+	makeIt := func(tmp string) error { return create(tmp, data, mode, labelOf(path)) }
+	err = renamed(path, makeIt, func(tmp, path string) error {
+		err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
+		if err != nil { // the file is gone, or this file system cannot
+			return os.Rename(tmp, path)
+		}
+		if displaced, err = os.Open(tmp); err != nil {
+			return err
+		}
+		return os.Remove(tmp)
+	})
+	if err != nil && displaced != nil {
+		_ = displaced.Close() // it was only read
+		displaced = nil
+	}
+	return displaced, err
+}
+
+// create makes a new file and has all of it on the disk.
+func create(path string, data []byte, mode fs.FileMode, selinux []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(f, data, mode, selinux), f.Close())
+}
+
+func fill(f *os.File, data []byte, mode fs.FileMode, selinux []byte) error {
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if selinux != nil {
+		if err := unix.Fsetxattr(int(f.Fd()), label, selinux, 0); err != nil {
+			return fmt.Errorf("set SELinux label %q: %w", selinux, err)
+		}
+	}
+	return f.Sync()
+}
+
+// replaceLink puts a symbolic link at path as replace puts a file.
+func replaceLink(path, target string) error {
+	return renamed(path, func(tmp string) error {
+		if err := os.Symlink(target, tmp); err != nil {
+			return err
+		}
+		if selinux := labelOf(path); selinux != nil {
+			return unix.Lsetxattr(tmp, label, selinux, 0)
+		}
+		return nil
+	}, os.Rename)
+}
+
+// renamed has something made under a temporary name and put at its own.
+func renamed(path string, makeIt func(tmp string) error, put func(tmp, path string) error) (err error) {
+	tmp := temporary(path)
+	if err := os.Remove(tmp); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(tmp) // it may be renamed already
+		}
+	}()
+	if err := makeIt(tmp); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := put(tmp, path); err != nil {
+		return fmt.Errorf("replace %s (is it a mount of its own, or its directory read-only?): %w", path, err)
+	}
+	return host.SyncDir(filepath.Dir(path))
+}
+
+// labelOf returns the SELinux label of a file or link, nil where there is none.
+func labelOf(path string) []byte {
+	buf := make([]byte, 256)
+	n, err := unix.Lgetxattr(path, label, buf)
+	if err != nil || n <= 0 {
+		return nil
+	}
+	return buf[:n]
+}
+
+// immutable reports whether not even root may write a file.
+func immutable(path string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_IMMUTABLE != 0
+}
+
+// read returns a file's content, nil where there is none.
+func read(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	return data, err
+}

@@ -1,0 +1,159 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/coreos/ignition/v2/config/v3_5/types"
+
+	"github.com/holdfast/holdfast/internal/install/plan"
+	"github.com/holdfast/holdfast/internal/model/ignition"
+)
+
+// InputError says that the configuration is wrong, or asks for what this host
+// cannot become. Nothing was changed.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
+// Request is what to apply and how.
+type Request struct {
+	// Config is the configuration, perhaps one that points to others.
+	Config []byte
+	// FirstBoot applies a configuration once: again only if a run was cut or
+	// the configuration is another. It implies Start, without waiting for
+	// units.
+	FirstBoot bool
+	// Start starts enabled units and stops masked ones.
+	Start bool
+	// DryRun changes nothing.
+	DryRun bool
+	// SkipPackages leaves missing packages alone.
+	SkipPackages bool
+	// Fetch gets what the configuration points to.
+	Fetch *Fetcher
+	// OnStep is told of each step before it is taken; nil tells nobody.
+	OnStep func(plan.Step)
+}
+
+// Result is what was to be done, and whether it was.
+type Result struct {
+	plan.Plan
+	// Applied is true if the steps were taken, also if there were none.
+	Applied bool `json:"applied"`
+	// Before is true if the first boot was finished by an earlier run.
+	Before bool `json:"appliedBefore,omitempty"`
+}
+
+// Apply makes the host what a configuration says. The error is an *InputError if
+// nothing was tried. A run that is cut is finished by the next one.
+func (h *Host) Apply(ctx context.Context, req Request) (Result, error) {
+	if !req.DryRun {
+		unlock, err := h.lock()
+		if err != nil {
+			return Result{}, err
+		}
+		defer unlock()
+	}
+	j, err := h.readJournal()
+	if err == nil && !req.DryRun {
+		err = h.sweep(j)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	source := sourceID(req.Config)
+	if req.FirstBoot && j.Source == source && j.InProgress == "" {
+		return Result{Plan: plan.Plan{Hash: j.Applied, Steps: []plan.Step{}}, Applied: true, Before: true}, nil
+	}
+	cfg, err := h.config(ctx, req, j, source)
+	if err != nil {
+		return Result{}, err
+	}
+	p, err := h.plan(ctx, req, cfg)
+	if err != nil || req.DryRun {
+		return Result{Plan: p}, err
+	}
+	if req.FirstBoot {
+		j.Source = source
+	}
+	return h.follow(ctx, req, cfg, p, j)
+}
+
+func sourceID(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// config returns the whole configuration: that of the first boot which was
+// cut, or what the request names, fetched and merged.
+func (h *Host) config(ctx context.Context, req Request, j plan.Journal, source string) (types.Config, error) {
+	if req.FirstBoot && j.Source == source && j.InProgress != "" {
+		if cfg, ok := h.savedConfig(j); ok {
+			return cfg, nil
+		}
+	}
+	cfg, err := ignition.Parse(req.Config)
+	if err != nil {
+		return types.Config{}, &InputError{Err: err}
+	}
+	return req.Fetch.Resolve(ctx, cfg)
+}
+
+func (h *Host) plan(ctx context.Context, req Request, cfg types.Config) (plan.Plan, error) {
+	d, err := plan.FromConfig(cfg)
+	if err != nil {
+		return plan.Plan{}, &InputError{Err: err}
+	}
+	o, err := h.Observe(ctx, d)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	p, err := plan.Make(d, o, plan.Options{Start: req.Start || req.FirstBoot, SkipPackages: req.SkipPackages})
+	if err != nil {
+		return plan.Plan{}, &InputError{Err: err}
+	}
+	return p, nil
+}
+
+// follow takes the steps of a plan between two entries of the journal.
+func (h *Host) follow(ctx context.Context, req Request, cfg types.Config, p plan.Plan, j plan.Journal) (Result, error) {
+	done := j
+	done.InProgress, done.Applied = "", p.Hash
+	if req.Start || req.FirstBoot {
+		done.Started = p.Hash
+	}
+	if len(p.Steps) == 0 && done == j {
+		return Result{Plan: p, Applied: true}, nil
+	}
+	if len(p.Steps) > 0 {
+		if err := h.begin(cfg, p, j); err != nil {
+			return Result{Plan: p}, err
+		}
+	}
+	for i, s := range p.Steps {
+		if req.OnStep != nil {
+			req.OnStep(s)
+		}
+		if err := h.take(ctx, s.Action, executeOptions{noBlock: req.FirstBoot}); err != nil {
+			return Result{Plan: p}, fmt.Errorf("step %d of %d, %s: %w", i+1, len(p.Steps), s.ID, err)
+		}
+	}
+	if err := h.writeJournal(done); err != nil {
+		return Result{Plan: p}, err
+	}
+	return Result{Plan: p, Applied: true}, h.onPath(configFile, h.Remove)
+}
+
+// begin records that a run is under way, the configuration first: an entry in
+// the journal promises that it is there.
+func (h *Host) begin(cfg types.Config, p plan.Plan, j plan.Journal) error {
+	if err := h.saveConfig(cfg); err != nil {
+		return fmt.Errorf("save the configuration: %w", err)
+	}
+	j.InProgress = p.Hash
+	return h.writeJournal(j)
+}

@@ -1,0 +1,142 @@
+package configserver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Client reads a site's progress from its configuration server.
+type Client struct {
+	// Addresses are HOST:PORT, tried in order.
+	Addresses []string
+	// ServerName is the name in the server's certificate, whatever address is
+	// dialled.
+	ServerName string
+	// CA is the authority of that certificate, PEM.
+	CA string
+	// Token is the read token.
+	Token string
+
+	http *http.Client
+}
+
+const (
+	// dialTimeout bounds the try of one address.
+	dialTimeout = 2 * time.Second
+	// readLimit bounds one answer.
+	readLimit = 10 * time.Second
+	// maxAnswerBytes bounds what is read of an answer: every host that a
+	// server keeps, at a generous size each.
+	maxAnswerBytes = maxHosts * MaxProgressBytes
+)
+
+// ErrForeign says that what answers is not this site's configuration server.
+var ErrForeign = errors.New("what answers is not this site's configuration server (another cluster at that address, or an install directory of another try)")
+
+// Progress returns what each host reported last. An error does not hold the
+// token.
+func (c *Client) Progress(ctx context.Context) ([]state.Progress, error) {
+	resp, err := c.do(ctx, http.MethodGet, "/progress", c.Token)
+	switch {
+	case errors.Is(err, ErrForeign):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("read progress: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return nil, ErrForeign
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("read progress: %s", resp.Status)
+	}
+	var all []state.Progress
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswerBytes)).Decode(&all); err != nil {
+		return nil, fmt.Errorf("read progress: %w", err)
+	}
+	return all, nil
+}
+
+// Opens reports whether the server gives a role's configuration for a join token.
+// It gives none now. An error does not hold the token.
+func (c *Client) Opens(ctx context.Context, role state.Role, token string) (bool, error) {
+	resp, err := c.do(ctx, http.MethodHead, "/config/"+string(role), token)
+	if err != nil {
+		return false, err
+	}
+	_ = resp.Body.Close() // it has none
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return true, nil
+	case http.StatusUnauthorized:
+		return false, nil
+	}
+	return false, fmt.Errorf("the configuration server answers %s", resp.Status)
+}
+
+// do makes one request. The answer is the caller's to close, within the limit.
+func (c *Client) do(ctx context.Context, method, path, token string) (*http.Response, error) {
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+c.ServerName+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, foreign(err)
+	}
+	return resp, nil
+}
+
+// foreign names the error of a certificate that another authority signed.
+func foreign(err error) error {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	if errors.As(err, &unknown) || errors.As(err, &name) {
+		return ErrForeign
+	}
+	return err
+}
+
+func (c *Client) open() error {
+	if c.http != nil {
+		return nil
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(c.CA)) {
+		return errors.New("the site's configuration authority is not a certificate")
+	}
+	c.http = &http.Client{Timeout: readLimit, Transport: &http.Transport{
+		DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dialFirst(ctx, c.Addresses) },
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: c.ServerName, MinVersion: tls.VersionTLS12},
+		IdleConnTimeout: idleTimeout,
+	}}
+	return nil
+}
+
+// dialFirst returns a connection to the first address that takes one.
+func dialFirst(ctx context.Context, addresses []string) (net.Conn, error) {
+	var words []string
+	for _, a := range addresses {
+		conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", a)
+		if err == nil {
+			return conn, nil
+		}
+		words = append(words, err.Error())
+	}
+	return nil, errors.New(strings.Join(words, "; "))
+}

@@ -1,0 +1,274 @@
+// Package configserver gives joining hosts what they join with over HTTPS, and
+// takes the progress of their installation.
+//
+//	GET, HEAD /config/<role>                  join token of that role, of a pointer
+//	POST      /hosts/<host>                   admission, of that configuration
+//	POST      /hosts/<host>/bootstrap-token   the host's own token, of its admission
+//	POST      /progress/<host>                the host's own token
+//	GET, HEAD /progress                       read token
+//	GET, HEAD /healthz                        nothing
+//
+// Nobody who merely reaches the port gets a secret: without a token that was
+// minted for the purpose there is none, and plain HTTP is refused whatever it
+// carries. No token gives another of its own kind, so that none can be renewed
+// with itself. Answers never repeat what a request brought, and no token, header
+// or body is logged.
+package configserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Options is what a server serves.
+type Options struct {
+	// Site says which hosts are taken at all.
+	Site joining.Site
+	// Read checks a token, as jointoken.Read does with a key. An error that is
+	// none of that package's says that it could not be checked.
+	Read func(ctx context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error)
+	// Report checks the own token of a host that reports, which opens nothing; it
+	// may know less than Read.
+	Report func(ctx context.Context, token string) (jointoken.Claims, error)
+	// Render returns the configuration that a token opens in a spec version, one
+	// of Versions.
+	Render func(ctx context.Context, shown jointoken.Claims, specVersion string) ([]byte, error)
+	// Admit returns the own token of a host, for its admission.
+	Admit func(ctx context.Context, shown jointoken.Claims, host string) (Secret, error)
+	// Bootstrap returns the bootstrap token of a host, for its own token.
+	Bootstrap func(ctx context.Context, own jointoken.Claims) (Secret, error)
+	// Versions are the spec versions that Render knows, oldest first; empty
+	// means ignition.Versions.
+	Versions []string
+	// Progress keeps what hosts report; nil means a new Memory.
+	Progress Store
+	// ReadToken opens GET /progress; empty means that nobody may.
+	ReadToken string
+	// Logf is told of each request that was refused or failed, and of what was
+	// given, by which token and to whom. Nil tells nobody.
+	Logf func(format string, args ...any)
+}
+
+// Secret is what a host is given beside its configuration.
+type Secret struct {
+	Token   string    `json:"token"`
+	Expires time.Time `json:"expires"`
+}
+
+type server struct {
+	Options
+	readToken [sha256.Size]byte
+
+	mu   sync.Mutex
+	uses map[string]int // of genuine tokens, by their ids
+}
+
+// New returns the handler. It serves nothing over plain HTTP.
+func New(o Options) http.Handler {
+	s := &server{Options: o, readToken: sha256.Sum256([]byte(o.ReadToken)), uses: map[string]int{}}
+	if len(s.Versions) == 0 {
+		s.Versions = ignition.Versions()
+	}
+	if s.Progress == nil {
+		s.Progress = NewMemory()
+	}
+	if s.Logf == nil {
+		s.Logf = func(string, ...any) {}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", reading(http.HandlerFunc(healthz)))
+	mux.Handle("/config/{role}", reading(http.HandlerFunc(s.config)))
+	mux.Handle("/hosts/{host}", allowing(http.HandlerFunc(s.admit), http.MethodPost))
+	mux.Handle("/hosts/{host}/bootstrap-token", allowing(http.HandlerFunc(s.bootstrapToken), http.MethodPost))
+	mux.Handle("/progress", reading(http.HandlerFunc(s.readProgress)))
+	mux.Handle("/progress/{host}", allowing(http.HandlerFunc(s.postProgress), http.MethodPost))
+	return s.private(mux)
+}
+
+// Limits of a connection: a client that is slow or large must not hold one.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 15 * time.Second
+	writeTimeout      = time.Minute
+	idleTimeout       = 30 * time.Second
+	maxHeaderBytes    = 16 << 10
+	// answerTime bounds how long an answer waits for the API.
+	answerTime = 10 * time.Second
+)
+
+// NewServer returns an HTTP server for the handler, with limits of time and
+// size, to be used with ServeTLS. The TLS configuration brings the
+// certificate.
+func NewServer(handler http.Handler, config *tls.Config) *http.Server {
+	config = config.Clone()
+	config.MinVersion = tls.VersionTLS12
+	return &http.Server{
+		Handler:           handler,
+		TLSConfig:         config,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		// It would tell of every port scan.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+}
+
+// private refuses plain HTTP and keeps every answer out of caches.
+func (s *server) private(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.TLS == nil {
+			s.refuse(w, r, http.StatusBadRequest, "only https is served")
+			return
+		}
+		ctx, stop := context.WithTimeout(r.Context(), answerTime)
+		defer stop()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func reading(next http.Handler) http.Handler {
+	return allowing(next, http.MethodGet, http.MethodHead)
+}
+
+func allowing(next http.Handler, methods ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(methods, r.Method) {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// refuse answers with an error that says nothing of the request.
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
+	s.Logf("%s %q from %s: %d %s", method(r), path(r), r.RemoteAddr, status, why)
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="holdfast"`)
+	}
+	http.Error(w, why, status)
+}
+
+// maxLogged bounds what is logged of a request's words, in bytes.
+const maxLogged = 120
+
+// path returns a request's path for the log: never its query.
+func path(r *http.Request) string { return cut(r.URL.Path) }
+
+func method(r *http.Request) string { return cut(r.Method) }
+
+func cut(s string) string {
+	if len(s) > maxLogged {
+		return s[:maxLogged] + "..."
+	}
+	return s
+}
+
+// bearer returns the token of a request, or nothing if it brings none or
+// more than one.
+func bearer(r *http.Request) string {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// authorized returns what the token of a request says if it is for a purpose,
+// and opens what is asked for as far as that is known. Else it answers.
+func (s *server) authorized(w http.ResponseWriter, r *http.Request, purpose jointoken.Purpose, role state.Role, host string) (jointoken.Claims, bool) {
+	return s.checked(w, r, role, host, func(ctx context.Context, token string) (jointoken.Claims, error) { return s.Read(ctx, token, purpose) })
+}
+
+// reader checks a token.
+type reader func(ctx context.Context, token string) (jointoken.Claims, error)
+
+func (s *server) checked(w http.ResponseWriter, r *http.Request, role state.Role, host string, read reader) (jointoken.Claims, bool) {
+	token := bearer(r)
+	if token == "" {
+		s.refuse(w, r, http.StatusUnauthorized, "a join token is needed")
+		return jointoken.Claims{}, false
+	}
+	claims, err := read(r.Context(), token)
+	if err == nil {
+		if role == "" {
+			role = claims.Role
+		}
+		err = claims.Opens(role, host)
+	}
+	if err == nil {
+		return claims, true
+	}
+	for _, known := range []error{jointoken.ErrInvalid, jointoken.ErrExpired, jointoken.ErrRole, jointoken.ErrHost} {
+		if errors.Is(err, known) {
+			s.refuse(w, r, statusOf[known], known.Error())
+			return jointoken.Claims{}, false
+		}
+	}
+	s.later(w, r, err)
+	return jointoken.Claims{}, false
+}
+
+// statusOf says who a token is no good for: everybody, or who asks.
+var statusOf = map[error]int{
+	jointoken.ErrInvalid: http.StatusUnauthorized, jointoken.ErrExpired: http.StatusUnauthorized,
+	jointoken.ErrRole: http.StatusForbidden, jointoken.ErrHost: http.StatusForbidden,
+}
+
+// later answers that the host should ask again, and tells the log why.
+func (s *server) later(w http.ResponseWriter, r *http.Request, err error) {
+	s.Logf("%s %q from %s: %d %v", method(r), path(r), r.RemoteAddr, http.StatusServiceUnavailable, err)
+	http.Error(w, "the control plane does not answer yet: ask again", http.StatusServiceUnavailable)
+}
+
+// failed answers an error of what gives something out. A Refusal is for the
+// person who installs the host.
+func (s *server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if why, refused := errors.AsType[joining.Refusal](err); refused {
+		s.refuse(w, r, http.StatusConflict, why.Error())
+		return
+	}
+	s.later(w, r, err)
+}
+
+// used counts a use of a genuine token.
+func (s *server) used(c jointoken.Claims) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uses[c.ID]++
+	return s.uses[c.ID]
+}
+
+// mayRead compares the read token in constant time, whatever its length.
+func (s *server) mayRead(r *http.Request) bool {
+	sum := sha256.Sum256([]byte(bearer(r)))
+	return subtle.ConstantTimeCompare(sum[:], s.readToken[:]) == 1 && s.ReadToken != ""
+}

@@ -1,0 +1,234 @@
+// Package installer makes the files that a site is installed from, in one
+// directory that a person keeps: manifests, Ignition per role, kubeconfig. It
+// is resumable: what a directory holds already, keys above all, is used again,
+// and the same directory gives the same bytes, until the join secret or the
+// administrator's certificate in them has to be renewed.
+package installer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Names of files in the install directory.
+const (
+	ConfigFile   = "install-config.yaml"
+	StateFile    = ".holdfast_state.json"
+	MetadataFile = "metadata.json"
+	Kubeconfig   = "auth/kubeconfig"
+)
+
+// stateVersion is the format of StateFile.
+const stateVersion = 1
+
+// Installer makes the files of one directory.
+type Installer struct {
+	// Dir is the install directory.
+	Dir string
+	// Now and Random are used when a directory gets its keys; Now also to see
+	// whether the join secret still lasts.
+	Now    func() time.Time
+	Random io.Reader
+	// Architecture is that of the programs which hosts get: the release is built
+	// with the installer. Empty compares it with nothing.
+	Architecture string
+	// Warn is told what is allowed but seldom wise, one sentence each. Nil
+	// tells nobody.
+	Warn func(string)
+}
+
+// saved is the content of StateFile.
+type saved struct {
+	Version int `json:"version"`
+	// Config is the install configuration that the directory was made from;
+	// it is kept here because a person may have removed the file.
+	Config   string        `json:"config"`
+	Identity site.Identity `json:"identity"`
+	// Manifests holds, for each manifest that was written, the SHA-256 of what
+	// was written, to tell what a person changed since.
+	Manifests map[string]string `json:"manifests,omitempty"`
+}
+
+// InputError says that a file the person wrote is wrong. Nothing was changed.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
+// Made returns the site that the directory's files were made for, whatever was
+// written into the install configuration since. It makes and changes nothing.
+func (in *Installer) Made() (*site.Site, error) {
+	st, err := in.readState()
+	if err != nil {
+		return nil, err
+	}
+	if st == nil {
+		return nil, &InputError{fmt.Errorf("nothing was made in %s yet: run 'holdfast create ignition-configs --dir %[1]s' first, "+
+			"or name the directory where you did", in.Dir)}
+	}
+	cfg, err := config.Made([]byte(st.Config))
+	if err != nil {
+		return nil, errUnreadableState(err)
+	}
+	return &site.Site{Config: cfg, Identity: st.Identity}, nil
+}
+
+func errUnreadableState(err error) error {
+	return fmt.Errorf("%s holds a configuration that cannot be read: %w", StateFile, err)
+}
+
+// open is Load that returns the state too. What is returned is saved.
+func (in *Installer) open() (*site.Site, *saved, error) {
+	old, err := in.readState()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := in.readConfig(old)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := config.Parse(data)
+	if err != nil {
+		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
+	}
+	if err := in.builtFor(cfg); err != nil {
+		return nil, nil, &InputError{fmt.Errorf("%s: %w", filepath.Join(in.Dir, ConfigFile), err)}
+	}
+	in.warnings(cfg)
+	st, err := in.update(old, cfg, string(data))
+	if err != nil {
+		return nil, nil, err
+	}
+	return &site.Site{Config: cfg, Identity: st.Identity}, st, nil
+}
+
+// builtFor refuses hosts that the release's programs do not run on.
+func (in *Installer) builtFor(cfg *config.InstallConfig) error {
+	want := cfg.ControlPlane.Architecture // of all pools
+	if want == "" || in.Architecture == "" || want == in.Architecture {
+		return nil
+	}
+	return field.Invalid(field.NewPath("controlPlane", "architecture"), want, fmt.Sprintf(
+		"this Holdfast and its release are for %s: use those that were built for %s, or leave the field out where hosts are given such a release",
+		in.Architecture, want))
+}
+
+// readConfig reads the install configuration, or where the person removed it
+// the one that the directory was made from.
+func (in *Installer) readConfig(old *saved) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(in.Dir, ConfigFile))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+	if old == nil {
+		return nil, &InputError{fmt.Errorf("no %s in %s: write one first (see docs/install-config.md)", ConfigFile, in.Dir)}
+	}
+	return []byte(old.Config), nil
+}
+
+// warnings tells what a valid configuration should rather not say, and where
+// it should rather not be readable.
+func (in *Installer) warnings(cfg *config.InstallConfig) {
+	for _, w := range config.Warnings(cfg) {
+		in.warn("%s", w)
+	}
+	path := filepath.Join(in.Dir, ConfigFile)
+	if info, err := os.Stat(path); err == nil && config.HoldsSecrets(cfg) && info.Mode().Perm()&0o077 != 0 {
+		in.warn("%s holds passwords and others can read it (mode %04o): run 'chmod 600 %[1]s'", path, info.Mode().Perm())
+	}
+}
+
+func (in *Installer) warn(format string, args ...any) {
+	if in.Warn != nil {
+		in.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+// update returns the state that belongs to the configuration, and saves it
+// where it is new.
+func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) (*saved, error) {
+	if old == nil {
+		made, err := keys.Generate(in.Now(), in.Random)
+		if err != nil {
+			return nil, err
+		}
+		st := &saved{Version: stateVersion, Config: text, Identity: made}
+		return st, in.writeState(st)
+	}
+	if err := sameCluster(old, cfg); err != nil {
+		return nil, err
+	}
+	if old.Config == text {
+		return old, nil
+	}
+	old.Config = text
+	return old, in.writeState(old)
+}
+
+// sameCluster refuses to use one cluster's keys for another.
+func sameCluster(old *saved, cfg *config.InstallConfig) error {
+	before, err := config.Made([]byte(old.Config))
+	if err != nil {
+		return errUnreadableState(err)
+	}
+	if before.ClusterDomain() == cfg.ClusterDomain() {
+		return nil
+	}
+	return &InputError{fmt.Errorf("this directory belongs to cluster %s and %s now names %s: use an empty directory",
+		before.ClusterDomain(), ConfigFile, cfg.ClusterDomain())}
+}
+
+func (in *Installer) readState() (*saved, error) {
+	path := filepath.Join(in.Dir, StateFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // a new directory is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s saved
+	if err := json.Unmarshal(data, &s); err != nil || s.Version != stateVersion {
+		return nil, fmt.Errorf("%s is damaged or of another version: restore it, or start again in an empty directory "+
+			"(a running cluster's keys are on its control planes in %s)", path, site.Path)
+	}
+	return &s, nil
+}
+
+func (in *Installer) writeState(s *saved) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(filepath.Join(in.Dir, StateFile), append(data, '\n'), state.SecretFileMode)
+}
+
+// joinReserve is how much of a join secret's life must be left for a pointer
+// that is handed out now.
+const joinReserve = 6 * time.Hour
+
+// renewJoinSecret gives the pointers a new end of their secret if the old one
+// is near or past, so that a site prepared last week can still be installed.
+func (in *Installer) renewJoinSecret(s *site.Site, st *saved) error {
+	now := in.Now()
+	if now.Add(joinReserve).Before(s.Identity.JoinExpiry()) {
+		return nil
+	}
+	st.Identity.JoinUntil = now.Add(site.JoinLifetime).UTC().Truncate(time.Second)
+	s.Identity = st.Identity
+	return in.writeState(st)
+}

@@ -1,0 +1,230 @@
+package installer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/clusterdns"
+	"github.com/holdfast/holdfast/internal/render/flannel"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+)
+
+// manifestDirs are the folders of manifests in the install directory: objects
+// of the cluster, and the pod network.
+var manifestDirs = []string{"manifests", "network"}
+
+// Manifests writes the manifests, which a person may then change before the
+// Ignition files are made of them. What was changed stays as it is, what was
+// deleted is written again. It returns the paths that it wrote.
+func (in *Installer) Manifests() ([]string, error) {
+	release, err := in.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s, st, err := in.open()
+	if err != nil {
+		return nil, err
+	}
+	set, err := in.mergeManifests(s, st)
+	if err != nil {
+		return nil, err
+	}
+	return in.saveManifests(st, set, slices.Concat(set.use, set.deleted))
+}
+
+// manifests returns what the first host applies: what Manifests writes, with
+// everything that a person changed, added or deleted in the directory. Files
+// that nobody changed follow the configuration.
+func (in *Installer) manifests(s *site.Site, st *saved) ([]state.File, error) {
+	set, err := in.mergeManifests(s, st)
+	if err != nil || !set.onDisk || len(st.Manifests) == 0 {
+		return set.use, err
+	}
+	_, err = in.saveManifests(st, set, set.use)
+	return set.use, err
+}
+
+// saveManifests writes files, removes those that nobody asks for any more and
+// then records what was rendered: cut off in between, the next run finds
+// nothing that looks like a person's change.
+func (in *Installer) saveManifests(st *saved, set manifestSet, files []state.File) ([]string, error) {
+	wrote, err := host.WriteFiles(in.Dir, files)
+	if err != nil {
+		return wrote, err
+	}
+	for _, path := range set.stale {
+		if err := os.Remove(filepath.Join(in.Dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return wrote, err
+		}
+		in.warn("%s is removed: %s no longer asks for it", filepath.Join(in.Dir, path), ConfigFile)
+	}
+	if maps.Equal(st.Manifests, set.rendered) {
+		return wrote, nil
+	}
+	st.Manifests = set.rendered
+	return wrote, in.writeState(st)
+}
+
+// manifestSet is what becomes of the manifests in a directory.
+type manifestSet struct {
+	// use are the files as the cluster shall get them.
+	use []state.File
+	// deleted were written once, and a person removed them.
+	deleted []state.File
+	// stale are paths of unchanged files that are not rendered any more.
+	stale []string
+	// rendered holds the hash of every rendered file.
+	rendered map[string]string
+	// onDisk is true if the directory holds any manifest.
+	onDisk bool
+}
+
+// mergeManifests joins what the configuration says, what was written before
+// and what the directory holds now. Whoever deleted all of it wants a new
+// start, not a cluster without objects.
+func (in *Installer) mergeManifests(s *site.Site, st *saved) (manifestSet, error) {
+	rendered, err := Objects(s)
+	if err != nil {
+		return manifestSet{}, err
+	}
+	disk, err := in.manifestsOnDisk()
+	if err != nil {
+		return manifestSet{}, err
+	}
+	written := st.Manifests
+	if len(disk) == 0 {
+		written = nil
+	}
+	onDisk := len(disk) > 0
+	set, err := merge(rendered, written, disk)
+	set.onDisk = onDisk
+	return set, err
+}
+
+// merge is a three-way merge by whole files. It refuses to choose where both
+// the person and the configuration changed what a file says.
+func merge(rendered []state.File, written map[string]string, disk map[string]state.File) (manifestSet, error) {
+	set := manifestSet{rendered: map[string]string{}}
+	var conflicts []string
+	for _, f := range rendered {
+		set.rendered[f.Path] = hash(f.Data)
+		before, known := written[f.Path]
+		found, there := disk[f.Path]
+		delete(disk, f.Path)
+		switch {
+		case !there && known:
+			set.deleted = append(set.deleted, f)
+		case !there, hash(found.Data) == before, hash(found.Data) == hash(f.Data):
+			set.use = append(set.use, f)
+		case known && before != hash(f.Data):
+			conflicts = append(conflicts, f.Path)
+		default:
+			set.use = append(set.use, state.File{Path: f.Path, Data: found.Data, Mode: f.Mode})
+		}
+	}
+	for path, f := range disk {
+		switch before, known := written[path]; {
+		case !known:
+			set.use = append(set.use, f)
+		case before == hash(f.Data):
+			set.stale = append(set.stale, path)
+		default:
+			conflicts = append(conflicts, path)
+		}
+	}
+	slices.Sort(set.stale)
+	state.SortFiles(set.use)
+	return set, conflict(conflicts)
+}
+
+func conflict(paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	slices.Sort(paths)
+	return &InputError{fmt.Errorf("%s says something else than when these were changed by hand: %s: "+
+		"delete them, run 'holdfast create manifests' and make your changes again", ConfigFile, strings.Join(paths, ", "))}
+}
+
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Objects renders the objects of a site's cluster, ordered by path.
+func Objects(s *site.Site) ([]state.File, error) {
+	files, err := manifests.Render(s.Config, s.Topology())
+	if err != nil {
+		return nil, err
+	}
+	dns, err := clusterdns.Manifests(s)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, dns)
+	if s.Config.Networking.NetworkType != config.NetworkTypeNone {
+		network, err := flannel.Manifests(s)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, network)
+	}
+	state.SortFiles(files)
+	return files, nil
+}
+
+// manifestsOnDisk reads the manifests in the directory by path.
+func (in *Installer) manifestsOnDisk() (map[string]state.File, error) {
+	files := map[string]state.File{}
+	for _, dir := range manifestDirs {
+		err := filepath.WalkDir(filepath.Join(in.Dir, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !isManifest(path) {
+				return ignoreMissing(err)
+			}
+			return in.addManifest(files, path)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func (in *Installer) addManifest(files map[string]state.File, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	rel, err := filepath.Rel(in.Dir, path)
+	files[rel] = state.File{Path: rel, Data: data, Mode: info.Mode().Perm()}
+	return err
+}
+
+func isManifest(path string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) &&
+		!strings.HasPrefix(filepath.Base(path), ".")
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,145 @@
+package installer
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+)
+
+// IgnitionConfigs writes bootstrap.ign for the host that starts the cluster,
+// pointers master.ign and worker.ign for the others, auth/kubeconfig and
+// metadata.json. Manifests in the directory are used as a person left them.
+func (in *Installer) IgnitionConfigs() ([]string, error) {
+	release, err := in.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s, st, err := in.open()
+	if err != nil {
+		return nil, err
+	}
+	return in.write(s, st)
+}
+
+// write renders and writes the files.
+func (in *Installer) write(s *site.Site, st *saved) ([]string, error) {
+	objects, err := in.manifests(s, st)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.renewJoinSecret(s, st); err != nil {
+		return nil, err
+	}
+	if err := in.renewAdministrator(s, st); err != nil {
+		return nil, err
+	}
+	files, err := Files(s, objects)
+	if err != nil {
+		return nil, err
+	}
+	return host.WriteFiles(in.Dir, files)
+}
+
+// Files renders everything that a site is installed from: the first host's
+// Ignition, which brings the objects along, pointers for the other hosts, the
+// administrator's kubeconfig and a description.
+func Files(s *site.Site, objects []state.File) ([]state.File, error) {
+	data, err := RoleIgnition(s, state.RoleBootstrap, objects, ignition.Newest)
+	if err != nil {
+		return nil, err
+	}
+	files := []state.File{{Path: "bootstrap.ign", Data: data, Mode: state.SecretFileMode}}
+	roles := []state.Role{state.RoleMaster, state.RoleWorker}
+	if s.Config.ControlPlaneReplicas() == 1 {
+		roles = roles[1:]
+	}
+	for _, role := range roles {
+		if data, err = Pointer(s, role, ""); err != nil {
+			return nil, err
+		}
+		files = append(files, state.File{Path: string(role) + ".ign", Data: data, Mode: state.SecretFileMode})
+	}
+	return appendAccess(files, s)
+}
+
+// RoleIgnition renders the whole Ignition of a role in a spec version. Objects
+// are the cluster's manifests, for the first host only.
+func RoleIgnition(s *site.Site, role state.Role, objects []state.File, version string) ([]byte, error) {
+	c, err := renderhost.Config(s, role, objects)
+	if err != nil {
+		return nil, err
+	}
+	return ignition.Marshal(c, version)
+}
+
+// Pointer renders the Ignition that a host of a role boots with, any of the role
+// where none is named: where its configuration is, whom to trust, and the secret
+// that opens it.
+func Pointer(s *site.Site, role state.Role, host string) ([]byte, error) {
+	token, err := s.JoinToken(role, host)
+	if err != nil {
+		return nil, err
+	}
+	return ignition.Pointer(s.ConfigServerURL()+"/config/"+string(role), s.Identity.ConfigCA.Cert, token)
+}
+
+// The life that a join secret of JoinConfig may have.
+const (
+	MinJoinLife = time.Minute
+	MaxJoinLife = 7 * 24 * time.Hour
+)
+
+// JoinConfig writes join-<role>.ign, a pointer with a secret that lasts from
+// now for as long as it says: for hosts that join a cluster which stands
+// already. Where a host is named it is join-<host>.ign, for that one alone. It
+// returns the path, and when the secret ends.
+func (in *Installer) JoinConfig(role state.Role, hostName string, life time.Duration) (string, time.Time, error) {
+	if life < MinJoinLife || life > MaxJoinLife {
+		return "", time.Time{}, &InputError{fmt.Errorf("life %s of a join secret: must be %s to %s", life, MinJoinLife, MaxJoinLife)}
+	}
+	s, err := in.Made()
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	name, err := string(role), joining.Of(s.Config).Role(role)
+	if hostName != "" {
+		name, err = hostName, joining.Of(s.Config).Name(role, hostName, nil)
+	}
+	if err != nil {
+		return "", time.Time{}, &InputError{err}
+	}
+	s.Identity.JoinUntil = in.Now().Add(life).UTC().Truncate(time.Second)
+	data, err := Pointer(s, role, hostName)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	path := filepath.Join(in.Dir, "join-"+name+".ign")
+	return path, s.Identity.JoinUntil, host.WriteFileAtomic(path, data, state.SecretFileMode)
+}
+
+// appendAccess adds the files for a person: how to reach the cluster, and what
+// it is called.
+func appendAccess(files []state.File, s *site.Site) ([]state.File, error) {
+	kubeconfig, err := kubeconfigFile(s)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := json.MarshalIndent(map[string]string{
+		"clusterName": s.Config.Metadata.Name, "clusterID": s.Identity.ClusterID,
+		"infraID": manifests.InfrastructureName(s.Config), "domain": s.Domain(),
+	}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return append(files, kubeconfig, state.File{Path: MetadataFile, Data: append(meta, '\n')}), nil
+}

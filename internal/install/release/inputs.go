@@ -1,0 +1,150 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/payload"
+)
+
+// stepVersion goes into every key. Raise it when a step starts to make
+// something else from the same inputs.
+const stepVersion = 1
+
+// keyOf hashes inputs. They are written as JSON, so that no two lists of
+// inputs look the same.
+func keyOf(inputs ...any) (string, error) {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, in := range append([]any{stepVersion}, inputs...) {
+		if err := enc.Encode(in); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// toolchain is what else decides about a binary's bytes.
+type toolchain struct {
+	GOVERSION    string
+	GOOS         string
+	GOARCH       string
+	GOEXPERIMENT string
+}
+
+func (t toolchain) platform() string { return t.GOOS + "/" + t.GOARCH }
+
+// goEnv is the environment of every go command: what a person set for their
+// own work must not change what a release holds.
+var goEnv = []string{
+	"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN=local",
+	"GOAMD64=v1", "GOARM64=v8.0", "GOOS=linux",
+}
+
+func readToolchain(ctx context.Context, root string) (toolchain, error) {
+	cmd := host.Command("go", "env", "-json", "GOVERSION", "GOOS", "GOARCH", "GOEXPERIMENT")
+	cmd.Env, cmd.Dir = goEnv, root
+	out, err := host.Run(ctx, cmd)
+	if err != nil {
+		return toolchain{}, fmt.Errorf("ask go for its version (is Go installed?): %w", err)
+	}
+	var t toolchain
+	return t, json.Unmarshal(out, &t)
+}
+
+// listedPackage is what is needed of go list's answer.
+type listedPackage struct {
+	Dir                                           string
+	GoFiles, SFiles, HFiles, CgoFiles, EmbedFiles []string
+	Module                                        *struct{ Main bool }
+}
+
+// sourceFiles lists the files in dir that the component is compiled from, with
+// go.mod and go.sum: everything else is pinned by go.sum. Tests are not among
+// them.
+func sourceFiles(ctx context.Context, dir string, c payload.Component) ([]string, error) {
+	files := []string{filepath.Join(dir, "go.mod")}
+	if sum := filepath.Join(dir, "go.sum"); host.Exists(sum) {
+		files = append(files, sum)
+	}
+	own := ownPackages(c)
+	if len(own) == 0 {
+		return allFiles(dir)
+	}
+	args := []string{
+		"list", "-deps", "-tags", strings.Join(c.Tags, ","),
+		"-json=Dir,GoFiles,SFiles,HFiles,CgoFiles,EmbedFiles,Module",
+	}
+	cmd := host.Command("go", append(args, own...)...)
+	cmd.Env, cmd.Dir = goEnv, dir
+	out, err := host.Run(ctx, cmd)
+	if err != nil {
+		return nil, fmt.Errorf("list the sources of %s: %w", c.Name, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(out))
+	for dec.More() {
+		var p listedPackage
+		if err := dec.Decode(&p); err != nil {
+			return nil, err
+		}
+		if p.Module == nil || !p.Module.Main {
+			continue
+		}
+		for _, name := range slices.Concat(p.GoFiles, p.SFiles, p.HFiles, p.CgoFiles, p.EmbedFiles) {
+			files = append(files, filepath.Join(p.Dir, name))
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// allFiles are the files of a folder that has nothing but what is needed to
+// build somebody else's program: go.mod, go.sum, and modules that nobody has.
+func allFiles(dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
+}
+
+// ownPackages are those of the component whose code is in its own folder.
+func ownPackages(c payload.Component) []string {
+	var own []string
+	for _, b := range c.Binaries {
+		if strings.HasPrefix(b.Package, ".") {
+			own = append(own, b.Package)
+		}
+	}
+	return own
+}
+
+// hashFiles returns a digest of each file under its path relative to dir, so
+// that the place of the clone does not matter.
+func hashFiles(dir string, files []string) ([]File, error) {
+	out := make([]File, 0, len(files))
+	for _, path := range files {
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return nil, err
+		}
+		digest, size, err := digestFile(path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, File{Path: filepath.ToSlash(rel), Digest: digest, Size: size})
+	}
+	return out, nil
+}

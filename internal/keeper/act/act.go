@@ -1,0 +1,250 @@
+// Package act carries out the steps of the two-node protocol on a host. It is
+// the only package that lets a stand-in vote, removes a member, has a host
+// fenced or grants quorum; who calls it has decided before, by
+// decide/etcdmember, on a snapshot of a moment ago.
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Etcd changes the running local etcd and the membership.
+type Etcd interface {
+	RemoveMember(ctx context.Context, id state.MemberID) error
+	AddLearner(ctx context.Context, peerURL string) error
+	Promote(ctx context.Context, id state.MemberID) error
+	Mark(ctx context.Context, id state.MemberID, seq uint64) error
+	MoveLeader(ctx context.Context, to state.MemberID) error
+}
+
+// Process runs etcd's process.
+type Process interface {
+	// Start starts etcd with the data that are there, and returns when it holds
+	// them or has failed.
+	Start(ctx context.Context) error
+	// Stop ends it in order, and by force after a while. Kill does so at once.
+	Stop(ctx context.Context) error
+	Kill(ctx context.Context) error
+}
+
+// Copy handles the data of an etcd that is down.
+type Copy interface {
+	// There reports whether something is there to start from.
+	There() (bool, error)
+	Backup(ctx context.Context) error
+	Empty(ctx context.Context) error
+}
+
+// StandIn casts the vote of a fenced member.
+type StandIn interface {
+	// Start begins to speak for target; evidence names the take-over.
+	Start(ctx context.Context, target state.MemberID, r state.EtcdRecord) error
+	Stop(ctx context.Context) error
+}
+
+// Peer has an effect on the other host.
+type Peer interface {
+	// MayFence returns an error where a person told Pacemaker not to act, or
+	// where it does not say.
+	MayFence(ctx context.Context) error
+	// Fence asks Pacemaker to fence it.
+	Fence(ctx context.Context) error
+	// ConfirmOff asks its BMC once, and leaves evidence if it is exactly Off.
+	ConfirmOff(ctx context.Context) error
+	// GrantQuorum ends the wait for it.
+	GrantQuorum(ctx context.Context) error
+}
+
+// Doer carries out verdicts on one host.
+type Doer struct {
+	Etcd    Etcd
+	Process Process
+	Copy    Copy
+	StandIn StandIn
+	Peer    Peer
+	// PeerURL is where the peer's etcd listens for members.
+	PeerURL string
+	// WriteRecord makes a record durable.
+	WriteRecord func(state.EtcdRecord) error
+	// Ring is the present membership of Corosync, zero for unknown.
+	Ring func() uint64
+	// Log receives what a person may want to know.
+	Log *slog.Logger
+	// Event notes what was done. It does not wait: a step goes on at once.
+	Event func(state.Event)
+
+	fence single
+	power single
+}
+
+// How long single steps may take.
+const (
+	changeTime = 6 * time.Second // one change of the membership
+	markTime   = 4 * time.Second
+	askTime    = time.Second // what is only begun
+	startTime  = 20 * time.Second
+	stopTime   = 25 * time.Second
+	copyTime   = 60 * time.Second
+	fenceTime  = 260 * time.Second // longer than Pacemaker's stonith-timeout
+	// recordTime is what a disk gets that has to make a record durable. Nothing
+	// ends a write that hangs: who watches the loop starts it anew.
+	recordTime = 15 * time.Second
+)
+
+// Limit is how long Do takes for an action at most, where nothing hangs.
+func Limit(a state.EtcdAction) time.Duration {
+	switch a {
+	case state.EtcdWriteRecord:
+		return recordTime
+	case state.EtcdStart: // a learner's first start is written down before it
+		return recordTime + startTime
+	case state.EtcdStartStandIn:
+		return startTime
+	case state.EtcdStop:
+		return 2 * stopTime
+	case state.EtcdStopStandIn:
+		return stopTime
+	case state.EtcdEmpty:
+		return copyTime
+	case state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader, state.EtcdGrantQuorum:
+		return changeTime
+	case state.EtcdAskFence, state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman: // a fence goes on beside the loop
+	}
+	return askTime
+}
+
+// Do carries out the verdict on the snapshot that it was made from. Steps that
+// only wait do nothing.
+func (d *Doer) Do(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict) error {
+	switch v.Action {
+	case state.EtcdWriteRecord:
+		return d.record(s, v)
+	case state.EtcdStart:
+		return d.start(ctx, s, v)
+	case state.EtcdStop:
+		return d.stop(ctx, s)
+	case state.EtcdStartStandIn:
+		return bounded(ctx, startTime, func(ctx context.Context) error { return d.StandIn.Start(ctx, v.Member, s.Record.Value) })
+	case state.EtcdStopStandIn:
+		return bounded(ctx, stopTime, d.StandIn.Stop)
+	case state.EtcdEmpty:
+		return bounded(ctx, copyTime, d.empty)
+	case state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader:
+		return d.change(ctx, s, v)
+	case state.EtcdGrantQuorum:
+		return bounded(ctx, changeTime, d.Peer.GrantQuorum)
+	case state.EtcdAskFence:
+		return d.askFence(ctx, s)
+	case state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman:
+		return nil
+	}
+	return fmt.Errorf("step %q is unknown", v.Action)
+}
+
+func bounded(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return do(ctx)
+}
+
+func (d *Doer) record(s state.EtcdSnapshot, v state.EtcdVerdict) error {
+	if v.Record == nil {
+		return errors.New("the verdict holds no record")
+	}
+	if v.Record.Seq != s.Record.Value.Seq+1 {
+		return fmt.Errorf("record %d does not follow record %d", v.Record.Seq, s.Record.Value.Seq)
+	}
+	if err := d.WriteRecord(*v.Record); err != nil {
+		return err
+	}
+	d.Log.Info("the record of etcd is written", "seq", v.Record.Seq, "state", v.Record.State, "member", v.Record.Member, "rule", v.Rule, "why", v.Reason)
+	d.Event(state.RecordEvent(*v.Record, v))
+	return nil
+}
+
+// start writes the verdict's record first, where it holds one: a member that
+// may have run once is never started again from nothing.
+func (d *Doer) start(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict) error {
+	if v.Record != nil {
+		if err := d.record(s, v); err != nil {
+			return err
+		}
+	} else if there, err := d.Copy.There(); err != nil || !there {
+		// An etcd without a copy would join anew under the id that it had, whose
+		// acknowledgements the leader has counted.
+		return errors.Join(errors.New("etcd's copy is gone since it was looked at: it is not started from nothing"), err)
+	}
+	return bounded(ctx, startTime, d.Process.Start)
+}
+
+// stop ends the stand-in first: it must not outlive the etcd that it serves. An
+// etcd that commits nothing has nothing to end in order.
+func (d *Doer) stop(ctx context.Context, s state.EtcdSnapshot) error {
+	end := d.Process.Stop
+	if s.Local.Stalled > 0 {
+		end = d.Process.Kill
+	}
+	return errors.Join(bounded(ctx, stopTime, d.StandIn.Stop), bounded(ctx, stopTime, end))
+}
+
+// empty saves the copy as well as it can: a backup that fails must not keep
+// the host from joining, since the living cluster holds all that it held.
+func (d *Doer) empty(ctx context.Context) error {
+	if err := d.Copy.Backup(ctx); err != nil {
+		d.Log.Warn("the given-up copy is not saved", "err", err)
+	}
+	return d.Copy.Empty(ctx)
+}
+
+func (d *Doer) change(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict) error {
+	if v.Action == state.EtcdRemove && s.Local.StandIn.Value == v.Member {
+		return nil // the stand-in has it removed, and knows when that is durable
+	}
+	limit := changeTime
+	if v.Action == state.EtcdMark {
+		limit = markTime
+	}
+	return bounded(ctx, limit, func(ctx context.Context) error {
+		switch v.Action {
+		case state.EtcdRemove:
+			return d.Etcd.RemoveMember(ctx, v.Member)
+		case state.EtcdAddLearner:
+			return d.Etcd.AddLearner(ctx, d.PeerURL)
+		case state.EtcdPromote:
+			return d.Etcd.Promote(ctx, v.Member)
+		case state.EtcdMark:
+			return d.Etcd.Mark(ctx, v.Member, v.Seq)
+		default:
+			return d.Etcd.MoveLeader(ctx, v.Member)
+		}
+	})
+}
+
+// askFence has the peer fenced beside the loop, once at a time: a fence takes
+// longer than a look. A host that has not seen its peer since boot only asks
+// the peer's BMC: should the peer have booted meanwhile, it is left alone.
+func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
+	if state.Is(s.Pacemaker.Inert, true) {
+		return d.power.begin(func() error { return bounded(ctx, fenceTime, d.Peer.ConfirmOff) })
+	}
+	if d.Ring() != s.Pacemaker.Ring {
+		return errors.New("the membership changed since it was looked at; the peer is not fenced on what was true before")
+	}
+	return d.fence.begin(func() error {
+		if err := d.Peer.MayFence(ctx); err != nil {
+			return fmt.Errorf("%s is not fenced: %w", s.Peer, err)
+		}
+		if d.Ring() != s.Pacemaker.Ring {
+			return fmt.Errorf("%s is not fenced: the membership changed while Pacemaker was asked", s.Peer)
+		}
+		d.Log.Warn("Pacemaker is asked to fence the peer", "host", s.Peer)
+		d.Event(state.AskFenceEvent(s.Peer))
+		return bounded(ctx, fenceTime, d.Peer.Fence)
+	})
+}

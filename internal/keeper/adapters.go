@@ -1,0 +1,468 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// StaticPod is the manifest by which kubelet runs etcd until the hand-over.
+const StaticPod = "/etc/kubernetes/manifests/etcd.yaml"
+
+// process is etcd in podman.
+type process struct {
+	parameters state.EtcdParameters
+	uptime     func() time.Duration
+	starts     etcdhealth.Starts // used by the loop alone
+
+	mu   sync.Mutex
+	read manifest
+
+	// How the lock of the data and the process are looked at, the process is asked
+	// to end or ended, and where kubelet's manifest lies.
+	locked    func() (bool, error)
+	look      func(context.Context) (podman.Process, error)
+	stop      func(context.Context) error
+	kill      func(context.Context) error
+	staticPod string
+	// stopped reports whether Pacemaker stopped etcd without its keeper.
+	stopped func() bool
+}
+
+func newProcess(p state.EtcdParameters) *process {
+	return &process{
+		parameters: p, uptime: uptime, look: podman.State, kill: podman.Kill, staticPod: StaticPod,
+		stop:   func(ctx context.Context) error { return podman.Stop(ctx, stopGrace) },
+		locked: func() (bool, error) { return etcd.Locked(state.EtcdDataDir) },
+		stopped: func() bool {
+			boot, _, err := observe.Boot()
+			return err == nil && records.Files{}.Wish(boot).Wish == state.EtcdStopped
+		},
+	}
+}
+
+// manifest is the container of a pod manifest, as it was read last.
+type manifest struct {
+	changed time.Time
+	size    int64
+	spec    podman.Spec
+}
+
+// Foreign reports whether kubelet's manifest of etcd is there.
+func (p *process) Foreign() bool {
+	_, err := os.Stat(p.staticPod)
+	return err == nil
+}
+
+// clockTick is the unit in which the kernel tells when a process started
+// (proc(5); USER_HZ is 100 on every architecture that Linux has left).
+const clockTick = 10 * time.Millisecond
+
+func (p *process) State(uptime time.Duration) etcdhealth.Process {
+	s, err := podman.State(context.Background()) // it reads /proc alone
+	if err != nil || !s.Running {
+		return etcdhealth.Process{}
+	}
+	blocked, err := podman.Blocked(s)
+	held, unseen := p.locked()
+	return etcdhealth.Process{
+		Runs: true, Stopped: s.Frozen(), Blocked: blocked || err != nil, Empty: unseen == nil && !held,
+		Age: uptime - time.Duration(s.Started)*clockTick, //nolint:gosec // far below the limit of a duration
+	}
+}
+
+// held reports whether etcd holds its copy, which is what running means. That it
+// does not is a promise to the peer, who may take over on it; so it is said only
+// where no process can take the copy at any moment: none that lives, and none
+// that kubelet starts.
+func (p *process) held() (bool, error) {
+	held, err := p.locked()
+	if err != nil || held {
+		return held, err
+	}
+	if p.Foreign() {
+		return false, errors.New("kubelet may start etcd at any moment")
+	}
+	s, err := p.look(context.Background())
+	if err == nil && s.Running {
+		err = fmt.Errorf("etcd's process %d lives and does not hold its data yet", s.PID)
+	}
+	return false, err
+}
+
+// wanted is the container that the manifest describes. The file is read again
+// when it has changed.
+func (p *process) wanted() (podman.Spec, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info, err := os.Stat(p.parameters.PodManifest)
+	if err != nil {
+		return podman.Spec{}, err
+	}
+	if p.read.changed.Equal(info.ModTime()) && p.read.size == info.Size() {
+		return p.read.spec, nil
+	}
+	spec, err := p.readManifest()
+	if err == nil {
+		p.read = manifest{info.ModTime(), info.Size(), spec}
+	}
+	return spec, err
+}
+
+func (p *process) readManifest() (podman.Spec, error) {
+	text, err := os.ReadFile(p.parameters.PodManifest)
+	if err != nil {
+		return podman.Spec{}, err
+	}
+	container, err := etcdpod.Parse(text)
+	if err != nil {
+		return podman.Spec{}, err
+	}
+	spec := podman.Spec{Container: container}
+	restricted, err := observe.RestrictOOM()
+	if !restricted || p.parameters.OOM >= 0 {
+		spec.OOMScore = &p.parameters.OOM
+	}
+	return spec, err
+}
+
+// Start starts etcd with the data that are there. Before the hand-over that is
+// kubelet's task.
+func (p *process) Start(ctx context.Context) error {
+	if p.Foreign() {
+		return errors.New("kubelet runs etcd as a static pod until the hand-over; it is left to it")
+	}
+	if p.stopped() {
+		return errors.New("etcd was stopped by Pacemaker while its keeper did not answer; it is started when Pacemaker asks for it again")
+	}
+	spec, err := p.wanted()
+	if err != nil {
+		return err
+	}
+	before := p.starts
+	p.starts = p.starts.Next(p.uptime())
+	if err := settle(ctx); err != nil {
+		return err
+	}
+	err = p.await(ctx, podman.Run(ctx, spec))
+	if ctx.Err() != nil {
+		p.starts = before // we ended it: that is no word against its copy
+	}
+	return err
+}
+
+// undoTime bounds the end of a process whose start failed.
+const undoTime = 5 * time.Second
+
+// await returns when etcd that was started holds its copy. What a failed start
+// left is ended: it would take the copy later, when the peer was told that etcd
+// is down.
+func (p *process) await(ctx context.Context, started error) error {
+	if started == nil {
+		started = p.awaitHeld(ctx)
+	}
+	if started == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	return errors.Join(started, p.kill(ctx))
+}
+
+// inspect examines the copy. One that looks whole, and with which etcd ends
+// again and again, is not.
+func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
+	d, err := etcd.Inspect(ctx, state.EtcdDataDir)
+	if err != nil || d.Copy != state.CopyWhole {
+		return d, err
+	}
+	free, err := host.FreeSpace(state.EtcdDataDir)
+	if err == nil && p.starts.Hopeless(free) {
+		d.Copy = state.CopyDamaged
+	}
+	return d, err
+}
+
+// settle prepares a copy for a plain start; a learner that joins has none yet.
+func settle(ctx context.Context) error {
+	_, err := os.Stat(filepath.Join(state.EtcdDataDir, "member"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return etcd.Settle(ctx, state.EtcdDataDir)
+}
+
+// awaitHeld returns when etcd holds its copy, or has ended.
+func (p *process) awaitHeld(ctx context.Context) error {
+	for {
+		if held, err := p.locked(); err != nil || held {
+			return err
+		}
+		if s, err := p.look(ctx); err == nil && !s.Running {
+			return ended()
+		}
+		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// ended says why etcd may have ended as soon as it was started.
+func ended() error {
+	if free, err := host.FreeSpace(state.EtcdDataDir); err == nil && free < etcdhealth.LeastSpace {
+		return fmt.Errorf("etcd ended as soon as it was started: %d MiB are free on the disk of %s; make room", free>>20, state.EtcdDataDir)
+	}
+	return errors.New("etcd ended as soon as it was started; see: tail " + state.EtcdLogFile + "; podman logs etcd")
+}
+
+// stopGrace is how long etcd may take to end in order. It waits for watches to
+// end, which they do not; an end by force loses nothing.
+const stopGrace = 4 * time.Second
+
+func (p *process) Stop(ctx context.Context) error {
+	if p.Foreign() {
+		return errors.New("kubelet runs etcd as a static pod until the hand-over; it cannot be stopped here")
+	}
+	return p.released(ctx, p.stop(ctx))
+}
+
+func (p *process) Kill(ctx context.Context) error { return p.released(ctx, p.kill(ctx)) }
+
+// releaseTime is how long the kernel may take to close the files of a process that
+// has ended: its threads end one after the other.
+const releaseTime = 2 * time.Second
+
+// released returns the error of an end, or says that something still holds the
+// copy: a process that nobody found was not ended.
+func (p *process) released(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	var held bool
+	for end := time.Now().Add(releaseTime); ; {
+		if held, err = p.locked(); err != nil || !held || time.Now().After(end) {
+			break
+		}
+		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if err == nil && held {
+		err = errors.New("etcd was ended, and a process that is not known still holds its data; look with: fuser -v " +
+			filepath.Join(state.EtcdDataDir, "member/snap/db"))
+	}
+	return err
+}
+
+func (p *process) Outdated() (bool, error) {
+	spec, err := p.wanted()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // the next manifest is on its way, or somebody took it away: what runs is left alone
+	}
+	if err != nil {
+		return false, err
+	}
+	now, err := podman.State(context.Background())
+	return now.Running && now.Spec != "" && now.Spec != spec.Hash(), err
+}
+
+func (p *process) Restart(ctx context.Context) error {
+	if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	return p.Start(ctx)
+}
+
+// membership leaves what etcd calls too early to the next round.
+type membership struct{ *etcd.Client }
+
+func (m membership) AddLearner(ctx context.Context, peerURL string) error {
+	_, err := m.Client.AddLearner(ctx, peerURL)
+	return err
+}
+
+func (m membership) Promote(ctx context.Context, id state.MemberID) error {
+	err := m.Client.Promote(ctx, id)
+	if etcd.NotInSync(err) {
+		return nil
+	}
+	return err
+}
+
+// copies are the data of an etcd that is down.
+type copies struct {
+	parameters state.EtcdParameters
+	// emptied is told that the next copy is another one.
+	emptied func()
+}
+
+// There reports whether a copy lies on the disk, whole or not.
+func (c copies) There() (bool, error) {
+	_, err := os.Stat(filepath.Join(state.EtcdDataDir, "member"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// maxBackup bounds one saved copy, in bytes: more than etcd's own quota allows.
+const maxBackup = 10 << 30
+
+func (c copies) Backup(ctx context.Context) error {
+	if c.parameters.Backups == 0 {
+		return nil
+	}
+	_, err := etcd.Backup(ctx, state.EtcdDataDir, c.parameters.BackupDir, c.parameters.Backups, maxBackup)
+	return err
+}
+
+func (c copies) Empty(context.Context) error {
+	err := etcd.Empty(state.EtcdDataDir)
+	if err == nil {
+		c.emptied()
+	}
+	return err
+}
+
+// standIn speaks for a fenced member.
+type standIn struct {
+	address netip.Addr
+	tried   time.Time
+	// cluster and index are how far the log was seen to reach: a log that lost
+	// its end since then gets no vote.
+	cluster state.MemberID
+	index   uint64
+}
+
+func (s *standIn) reached(cluster state.MemberID, index uint64) {
+	if cluster != s.cluster {
+		s.cluster, s.index = cluster, 0
+	}
+	s.index = max(s.index, index)
+}
+
+// standInPause is the least time between two stand-ins: one that refuses would
+// refuse again at once.
+const standInPause = time.Second
+
+func (s *standIn) Start(_ context.Context, target state.MemberID, r state.EtcdRecord) error {
+	if time.Since(s.tried) < standInPause {
+		return nil
+	}
+	s.tried = time.Now()
+	var least uint64
+	if s.cluster == r.Cluster {
+		least = s.index
+	}
+	const pki = state.EtcdPKIDir
+	_, err := etcd.StartStandIn(etcd.StandInRequest{
+		Evidence: r.TakeOver.ID, Cluster: r.Cluster, Target: target, Survivor: r.Member,
+		PeerURL: etcdpod.PeerURL(s.address), ClientURL: etcdpod.ClientURL(s.address),
+		LeastIndex: least, TLS: etcd.StandInTLS{CA: pki + "/ca.crt", Cert: pki + "/peer.crt", Key: pki + "/peer.key"},
+	})
+	return err
+}
+
+func (s *standIn) Stop(ctx context.Context) error { return etcd.StopStandIn(ctx) }
+
+// other is the peer's host.
+type other struct{ name string }
+
+// fenceBudget is what Pacemaker has for one fence, as its stonith-timeout.
+const fenceBudget = 240 * time.Second
+
+func (o other) MayFence(ctx context.Context) error { return pacemaker.MayFence(ctx, twonode.Etcd) }
+
+func (o other) Fence(ctx context.Context) error { return pacemaker.Fence(ctx, o.name, fenceBudget) }
+
+func (o other) ConfirmOff(ctx context.Context) error { return fence.ConfirmOff(ctx, o.name) }
+
+func (o other) GrantQuorum(ctx context.Context) error { return pacemaker.GrantQuorum(ctx) }
+
+// bmc asks the peer's BMC while somebody wants to know.
+type bmc struct {
+	peer   string
+	power  func(ctx context.Context, peer string) (string, error)
+	stale  time.Duration
+	wanted func() bool
+
+	mu   sync.Mutex
+	said state.Fact[string]
+}
+
+// bmcEvery is between two questions to the peer's BMC, bmcTime bounds one. The
+// answer to the one before counts for bmcStale of it.
+const (
+	bmcEvery = 3 * time.Second
+	bmcTime  = fencing.LongestAnswer + 5*time.Second
+	bmcStale = 5 * time.Second
+)
+
+func (b *bmc) state() state.Fact[string] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.said
+}
+
+func (b *bmc) set(said state.Fact[string]) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed = b.said != said
+	b.said = said
+	return changed
+}
+
+// ask asks until the context ends, and tells of changes.
+func (b *bmc) ask(ctx context.Context, changed func()) error {
+	for {
+		said := state.Fact[string]{}
+		if b.wanted() {
+			said = b.question(ctx, changed)
+		}
+		if b.set(said) {
+			changed()
+		}
+		if err := host.Sleep(ctx, bmcEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// question asks once. What was said before is forgotten when that takes long.
+func (b *bmc) question(ctx context.Context, changed func()) state.Fact[string] {
+	ctx, cancel := context.WithTimeout(ctx, bmcTime)
+	defer cancel()
+	forget := time.AfterFunc(b.stale, func() {
+		if b.set(state.Fact[string]{}) {
+			changed()
+		}
+	})
+	defer forget.Stop()
+	power, err := b.power(ctx, b.peer)
+	if err != nil {
+		return state.Fact[string]{}
+	}
+	return state.Known(power)
+}

@@ -1,0 +1,177 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/observe/member"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/keeper/act"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// attribute is the private node attribute that carries a host's statement.
+const attribute = "holdfast-etcd"
+
+// assemble puts the adapters of this host together.
+func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
+	peer, err := p.Peer(d.Host)
+	if err != nil {
+		return nil, err
+	}
+	own := p.Nodes[d.Host]
+	client, err := etcd.Open(etcd.Config{ClientURL: etcdpod.LocalURL(own), PeerURL: etcdpod.PeerURL(own)})
+	if err != nil {
+		return nil, err
+	}
+	boot, _, err := observe.Boot()
+	if err != nil {
+		return nil, err
+	}
+	memory, err := member.OpenMemory(memoryPath, boot)
+	if err != nil {
+		return nil, err
+	}
+	process := newProcess(p)
+	bmc := &bmc{peer: peer, power: fence.Power, stale: bmcStale}
+	vote := &standIn{address: own}
+	statements := &statements{}
+	sense := newSenses(d.Host, peer, p, client, process, d.Log)
+	k := &Keeper{
+		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
+			Boot: observe.Boot, Now: d.Now, Record: d.files.Record,
+			Held: process.held,
+			Look: func(ctx context.Context) (member.Look, error) {
+				l, err := client.Look(ctx)
+				vote.reached(l.Cluster, l.RaftIndex)
+				sense.pulse.moved(l.RaftIndex)
+				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
+			},
+			Inspect:   process.inspect,
+			StandIn:   standingFor,
+			Statement: statements.read,
+			Fenced:    d.files.Fenced,
+			Human:     d.files.Confirmation,
+			Power:     bmc.state,
+			Pulse:     sense.pulse.state,
+			GivesWay:  sense.race.given,
+			Addresses: sense.addresses,
+		}},
+		Process: process,
+		Publish: func(ctx context.Context, text string) error { return pacemaker.Publish(ctx, attribute, text) },
+		StandInResult: func() string {
+			s, err := etcd.StandInState()
+			if err != nil || s.Last == nil {
+				return ""
+			}
+			return describe(*s.Last)
+		},
+		SaveWish: d.files.WriteWish, Log: d.Log, Event: d.events.Append, Reach: sense.race.reach,
+	}
+	k.Observer.Sources = limited(k.Observer.Sources)
+	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
+	k.Doer = &act.Doer{
+		Etcd: membership{client}, Process: process, Copy: copies{p, func() { process.starts = etcdhealth.Starts{} }},
+		StandIn: vote, Peer: other{peer},
+		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
+		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log, Event: d.events.Append,
+	}
+	d.bmc, d.sense = bmc, sense
+	sense.race.promised, sense.race.fenced = k.Wake, func() time.Duration { return d.provenOff(peer) }
+	d.race.Store(sense.race)
+	return k, nil
+}
+
+// uptime is how long this host is up, zero where the kernel does not say.
+func uptime() time.Duration {
+	_, up, err := observe.Boot()
+	if err != nil {
+		return 0
+	}
+	return up
+}
+
+// provenOff is when the peer was last proven to be off in this boot, zero for never.
+func (d *daemon) provenOff(peer string) time.Duration {
+	f, err := d.files.Fenced(peer)
+	boot, _, bootErr := observe.Boot()
+	if err != nil || bootErr != nil || !f.Known || f.Value.State != state.PowerOff || f.Value.Boot != boot {
+		return 0
+	}
+	return f.Value.At
+}
+
+func standingFor() (state.MemberID, error) {
+	s, err := etcd.StandInState()
+	return s.Member, err
+}
+
+func describe(r etcd.StandInResult) string {
+	out := r.Outcome
+	if r.Reason != "" {
+		out += ", " + r.Reason + ": " + r.Detail
+	}
+	if ms, ok := r.MS["committing"]; ok {
+		out += fmt.Sprintf("; writes worked after %s", time.Duration(ms*float64(time.Millisecond)).Round(time.Millisecond))
+	}
+	return out
+}
+
+// statements reads what the peer published, less often while all is well: a
+// process is started for it.
+type statements struct {
+	keeper *Keeper
+	race   *race
+	at     time.Time
+	ring   uint64
+	last   state.EtcdStatement
+	found  bool
+}
+
+func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatement, bool, error) {
+	ring := st.keeper.Observer.Ring()
+	if st.found && st.ring == ring && time.Since(st.at) < st.keeper.listenEvery() {
+		return st.last, true, nil
+	}
+	values, err := pacemaker.Everyone(ctx, attribute)
+	if err != nil {
+		st.found = false
+		return state.EtcdStatement{}, false, err
+	}
+	st.keeper.heardSelf(values[st.keeper.Observer.Host])
+	text, found := values[peer]
+	if !found {
+		st.found = false
+		return state.EtcdStatement{}, false, nil
+	}
+	var got state.EtcdStatement
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		return state.EtcdStatement{}, false, fmt.Errorf("statement of %s: %w", peer, err)
+	}
+	st.race.heardOf(got.Addresses)
+	st.race.spoke(got.Boot)
+	if err := st.addStopping(ctx, peer, &got); err != nil {
+		return state.EtcdStatement{}, false, err
+	}
+	st.at, st.ring, st.last, st.found = time.Now(), ring, got, true
+	return got, true, nil
+}
+
+// addStopping makes a peer that is told to shut down one that leaves, while
+// this host leaves: Pacemaker stops one host's etcd seconds after the other's,
+// and says of both at once that they will stop.
+func (st *statements) addStopping(ctx context.Context, peer string, got *state.EtcdStatement) error {
+	if st.keeper.Wish().Wish != state.EtcdStopped || got.Leaving {
+		return nil
+	}
+	stopping, err := pacemaker.Stopping(ctx, peer)
+	got.Leaving = stopping
+	return err
+}

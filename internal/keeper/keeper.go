@@ -1,0 +1,380 @@
+// Package keeper is the daemon that keeps etcd on one of two hosts: it looks,
+// tells the peer, decides and does, one round after the other, and is the only
+// one that does so on its host. Pacemaker's actions are requests to it.
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/observe/member"
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/keeper/act"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// How soon the next round comes where nothing wakes the loop before.
+const (
+	// quiet is between two looks at an etcd with which all is well.
+	quiet = time.Second
+	// busy is between two looks while something is under way.
+	busy = 200 * time.Millisecond
+	// listen is how often the peer's statement is read while all is well; a
+	// process is started for it.
+	listen = 3 * time.Second
+	// lively is how long after a change the loop stays busy.
+	lively = 5 * time.Second
+	// retryAfter is the longest pause after a step that failed.
+	retryAfter = 5 * time.Second
+)
+
+// rounds bounds how many steps follow each other without a pause.
+const rounds = 25
+
+// Process is etcd's process as the keeper watches it.
+type Process interface {
+	// State says how the process is.
+	State(uptime time.Duration) etcdhealth.Process
+	// Kill ends it at once.
+	Kill(ctx context.Context) error
+	// Outdated reports whether it runs by another manifest than the present. Not
+	// only the loop asks.
+	Outdated() (bool, error)
+	// Restart ends it in order and starts it by the present manifest.
+	Restart(ctx context.Context) error
+	// Foreign reports whether kubelet runs etcd, as before the hand-over.
+	Foreign() bool
+}
+
+// Keeper keeps etcd on one host.
+type Keeper struct {
+	Observer *member.Observer
+	Doer     *act.Doer
+	Process  Process
+	// Publish tells the peer.
+	Publish func(ctx context.Context, statement string) error
+	// StandInResult is how the last take-over went, for whoever asks.
+	StandInResult func() string
+	// SaveWish keeps the wish over a restart of the daemon.
+	SaveWish func(state.EtcdWishNote) error
+	Log      *slog.Logger
+	// Event notes what this host saw, decided or did. It does not wait.
+	Event func(state.Event)
+	// Reach is what this host knows of its own reach; nil for nothing.
+	Reach func() state.Reach
+
+	wake chan struct{}
+
+	mu     sync.Mutex
+	wish   state.EtcdWishNote
+	report state.EtcdReport
+	// changed is closed and replaced whenever the report is.
+	changed chan struct{}
+	stint   stint
+
+	rule      string
+	ruleSince time.Duration
+	lastMove  time.Duration // when something last changed
+	failures  int
+	serial    uint64
+	published string // without its number
+	numbered  string // as it was sent
+	toldAt    time.Time
+}
+
+// Start prepares a keeper that is wanted to do wish.
+func (k *Keeper) Start(wish state.EtcdWishNote) {
+	k.wake, k.changed, k.wish = make(chan struct{}, 1), make(chan struct{}), wish
+	k.report.Wish = wish.Wish
+}
+
+// Wake makes the next round come at once.
+func (k *Keeper) Wake() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps etcd until the context ends. It leaves etcd as it is.
+func (k *Keeper) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		pause := k.turn(ctx)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-k.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	return context.Cause(ctx)
+}
+
+// turn takes rounds until there is nothing more to do at once, and returns how
+// long to pause.
+func (k *Keeper) turn(ctx context.Context) time.Duration {
+	for range rounds {
+		again, pause := k.round(ctx)
+		if !again || ctx.Err() != nil {
+			return pause
+		}
+	}
+	return busy
+}
+
+// round looks, tells the peer, decides and does. What it tells promises the
+// peer what it will do, so nothing is done that was not told.
+func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
+	wish := k.Wish()
+	var s state.EtcdSnapshot
+	err := k.within(ctx, "the look at this host", lookTime, func(ctx context.Context) (err error) {
+		s, err = k.Observer.Snapshot(ctx, wish)
+		return err
+	})
+	if err != nil {
+		k.tell(wish, s, state.EtcdVerdict{Action: state.EtcdWait, Rule: "unseen", Reason: "this host cannot look at itself"}, err)
+		return false, quiet
+	}
+	if etcdmember.Hears(s) {
+		err = k.within(ctx, "the note of what was heard", hearTime, func(context.Context) error { return k.Observer.Memory.Hear(s.Boot) })
+	}
+	err = errors.Join(err, k.within(ctx, "the word to the peer", publishTime, func(ctx context.Context) error { return k.publish(ctx, s) }))
+	verdict := etcdmember.Decide(s)
+	k.note(s, verdict)
+	if etcdmember.GoesOn(s, verdict) {
+		err = errors.Join(err, k.within(ctx, "the note of a stall", hearTime, func(context.Context) error { return k.Observer.Memory.Stall(s.Uptime) }))
+	}
+	if err == nil && k.permitted(wish, s, verdict) {
+		err = k.within(ctx, "the step "+string(verdict.Action), act.Limit(verdict.Action), func(context.Context) error {
+			return k.Doer.Do(ctx, s, verdict) // it bounds its steps, and a fence outlasts the round
+		})
+		if verdict.Action == state.EtcdStop || verdict.Action == state.EtcdEmpty || verdict.Action == state.EtcdStart {
+			k.Observer.Forget()
+		}
+	}
+	if err == nil {
+		err = k.care(ctx, wish, s, verdict)
+	}
+	k.tell(wish, s, verdict, err)
+	return k.next(s, verdict, err)
+}
+
+// permitted reports whether Pacemaker's wish allows a step. Before it asked for
+// anything, a host that waits for its peer may only find out that it goes on
+// alone; the copy is not touched. And it is not emptied while kubelet starts
+// etcd again and again, which would make a cluster of its own of nothing: the
+// hand-over takes kubelet's manifest away first.
+func (k *Keeper) permitted(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict) bool {
+	if v.Action == state.EtcdEmpty && k.Process.Foreign() {
+		return false
+	}
+	if w.Wish != state.EtcdNotAsked {
+		return true
+	}
+	switch v.Action {
+	case state.EtcdAskFence, state.EtcdGrantQuorum, state.EtcdWriteRecord:
+		return state.Is(s.Pacemaker.Inert, true)
+	default:
+		return false
+	}
+}
+
+// care looks after the process itself: one that can answer nothing is ended,
+// one that runs by an old manifest is restarted, both in place.
+func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict) error {
+	if w.Wish == state.EtcdNotAsked || k.Process.Foreign() {
+		return nil
+	}
+	var p etcdhealth.Process
+	_ = k.within(ctx, "the look at etcd's process", watchTime, func(context.Context) error { p = k.Process.State(s.Uptime); return nil })
+	p.Mute, p.Unwanted, p.Stale = k.Observer.Mute(s), w.Wish == state.EtcdStopped, stale(s)
+	if why := etcdhealth.End(p); why != "" {
+		k.Log.Warn("etcd's process is ended", "why", why, "restarted", !p.Unwanted)
+		if !p.Unwanted {
+			k.Event(state.RestartEvent(why))
+		}
+		return k.within(ctx, "the end of etcd's process", killTime, k.Process.Kill)
+	}
+	if p.Unwanted || v.Action != state.EtcdIdle || s.Local.Leader.Value == 0 || s.Uptime-k.lastMove < lively {
+		return nil
+	}
+	var old bool
+	err := k.within(ctx, "the look at etcd's manifest", watchTime, func(context.Context) (err error) { old, err = k.Process.Outdated(); return err })
+	if err != nil || !old {
+		return err
+	}
+	k.Log.Info("the manifest of etcd changed: etcd is restarted in place")
+	return k.within(ctx, "the restart of etcd", restartTime, k.Process.Restart)
+}
+
+// next says whether another round follows at once, or after which pause.
+func (k *Keeper) next(s state.EtcdSnapshot, v state.EtcdVerdict, err error) (bool, time.Duration) {
+	if err != nil {
+		k.failures++
+		return false, min(busy*time.Duration(k.failures), retryAfter)
+	}
+	k.failures = 0
+	switch {
+	case acts(v.Action) && k.Wish().Wish != state.EtcdNotAsked:
+		return v.Action == state.EtcdWriteRecord || v.Action == state.EtcdStop || v.Action == state.EtcdStart, busy
+	case v.Action != state.EtcdIdle && k.Wish().Wish == state.EtcdStarted, s.Uptime-k.lastMove < lively:
+		return false, busy
+	}
+	return false, quiet
+}
+
+// acts reports whether an action does something.
+func acts(a state.EtcdAction) bool {
+	return a != state.EtcdIdle && a != state.EtcdWait && a != state.EtcdAskHuman
+}
+
+// note remembers since when the same rule decides, and tells when another does.
+func (k *Keeper) note(s state.EtcdSnapshot, v state.EtcdVerdict) {
+	if v.Rule == k.rule {
+		return
+	}
+	k.rule, k.ruleSince, k.lastMove = v.Rule, s.Uptime, s.Uptime
+	k.Log.Info("another rule decides", "rule", v.Rule, "action", v.Action, "why", v.Reason)
+	k.Event(state.DecisionEvent(v))
+}
+
+// publish tells the peer what changed since it was told last.
+func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
+	statement := etcdmember.Statement(s)
+	if statement.Ring == 0 {
+		return nil // nobody is there to be told, and nothing would count
+	}
+	text, err := json.Marshal(statement)
+	if err != nil {
+		return err
+	}
+	if string(text) == k.published {
+		return k.repeats(ctx)
+	}
+	k.serial++
+	statement.Serial = uint64(s.Uptime) + k.serial //nolint:gosec // an uptime is positive; the sum grows over a restart of the daemon too
+	numbered, err := json.Marshal(statement)
+	if err != nil {
+		return err
+	}
+	k.published, k.numbered = "", ""
+	if err := k.Publish(ctx, string(numbered)); err != nil {
+		return fmt.Errorf("tell the peer: %w", err)
+	}
+	k.published, k.numbered, k.lastMove, k.toldAt = string(text), string(numbered), s.Uptime, time.Now()
+	return nil
+}
+
+// tellAgain is how long Pacemaker may take to hold what it was told. Where
+// packets are lost it takes seconds, and what is told again meanwhile only
+// lengthens its queue.
+const tellAgain = 3 * time.Second
+
+// repeat is how often the same statement is told though nothing changed. This host's
+// Pacemaker may hold what the peer's lost: it is the writer of attributes that tells
+// all of them when hosts meet, and what was told at that moment may lose against its
+// older word (seen with 2.1.5: the peer waited for this host's word for good).
+const repeat = 10 * time.Second
+
+// repeats tells the same statement once more.
+func (k *Keeper) repeats(ctx context.Context) error {
+	if k.numbered == "" || time.Since(k.toldAt) < repeat {
+		return nil
+	}
+	k.toldAt = time.Now()
+	if err := k.Publish(ctx, k.numbered); err != nil {
+		return fmt.Errorf("tell the peer again: %w", err)
+	}
+	return nil
+}
+
+// heardSelf takes what Pacemaker holds as this host's statement. One that was
+// lost, as when Pacemaker was restarted, is told again; at once where it holds
+// none.
+func (k *Keeper) heardSelf(statement string) {
+	if statement != k.numbered && (statement == "" || time.Since(k.toldAt) >= tellAgain) {
+		k.published = ""
+	}
+}
+
+// tell makes the report of a round known.
+func (k *Keeper) tell(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict, err error) {
+	r := state.EtcdReport{
+		Wish: w.Wish, Snapshot: s, Verdict: v, At: s.Now, Since: s.Uptime - k.ruleSince,
+		Down: min(k.Observer.Down(s), s.Uptime-w.At), StandIn: k.StandInResult(),
+	}
+	if err != nil {
+		r.Problem = err.Error()
+	}
+	if k.Reach != nil {
+		r.Reach = k.Reach()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r.Problem != "" && r.Problem != k.report.Problem {
+		k.Log.Warn("a round failed", "rule", v.Rule, "err", r.Problem)
+	}
+	k.report = r
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// Report is what the last round found, and a channel that is closed when there
+// is a newer one.
+func (k *Keeper) Report() (state.EtcdReport, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.report, k.changed
+}
+
+// Manifest adds to a report whether etcd runs by another manifest than the
+// present. It is computed on request only.
+func (k *Keeper) Manifest(r state.EtcdReport) state.EtcdReport {
+	if k.Process.Foreign() || !state.Is(r.Snapshot.Local.Running, true) {
+		return r
+	}
+	if old, err := k.Process.Outdated(); err == nil {
+		r.Outdated = state.Known(old)
+	}
+	return r
+}
+
+// Wish is what Pacemaker asked for last.
+func (k *Keeper) Wish() state.EtcdWishNote {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.wish
+}
+
+// Ask notes what Pacemaker asks for. Asking for the same again changes nothing.
+func (k *Keeper) Ask(wish state.EtcdWish) error {
+	boot, uptime, err := k.Observer.Boot()
+	if err != nil {
+		return err
+	}
+	w, same := k.Wish(), k.Wish().Wish == wish
+	if !same {
+		w = state.EtcdWishNote{Wish: wish, At: uptime, Boot: boot}
+	}
+	if err := k.SaveWish(w); err != nil { // also the same: a stop may have been noted without us
+		return fmt.Errorf("note what Pacemaker asks for: %w", err)
+	}
+	if same {
+		k.Wake()
+		return nil
+	}
+	k.mu.Lock()
+	k.wish = w
+	k.mu.Unlock()
+	k.Log.Info("Pacemaker wants something else of etcd", "wish", wish)
+	k.Event(state.WishEvent(wish))
+	k.Wake()
+	return nil
+}

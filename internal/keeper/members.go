@@ -1,0 +1,62 @@
+package keeper
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// memberBeat is how long a question for another membership waits. It is short:
+// who asks takes silence for a daemon that hangs, and watches Corosync itself.
+const memberBeat = time.Second
+
+// members is the membership as Corosync told it last, for whoever asks. No round
+// of the keeper stands between the two.
+type members struct {
+	mu      sync.Mutex
+	last    state.Fact[state.Membership]
+	changed chan struct{} // closed at the next one; nil while nobody watches
+}
+
+func (m *members) set(f state.Fact[state.Membership]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changed != nil {
+		close(m.changed)
+	}
+	m.last, m.changed = f, make(chan struct{})
+}
+
+func (m *members) get() (state.Fact[state.Membership], <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last, m.changed
+}
+
+// membership answers with the first membership that is another one than the
+// asker knows, or the present one after a beat.
+func (d *daemon) membership(w http.ResponseWriter, q *http.Request) {
+	ctx, cancel := context.WithTimeout(q.Context(), memberBeat)
+	defer cancel()
+	known := q.URL.Query().Get(keeperclient.Unless)
+	for {
+		f, changed := d.members.get()
+		if changed == nil {
+			http.Error(w, "Corosync is not watched here yet", http.StatusServiceUnavailable)
+			return
+		}
+		if keeperclient.MarkOf(f) == known {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+			}
+		}
+		reply(w, f)
+		return
+	}
+}

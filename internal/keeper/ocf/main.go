@@ -1,0 +1,68 @@
+package ocf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/keeper"
+	"github.com/holdfast/holdfast/internal/model/payload"
+)
+
+// Main is the whole command: an action of Pacemaker, or the daemon.
+func Main(ctx context.Context, environ []string, s command.Streams, args []string) int {
+	if len(args) == 1 && isAction(args[0]) {
+		return Run(ctx, environ, s, args[0])
+	}
+	return command.Run(ctx, root(s), s, args) //nolint:contextcheck // cobra hands it to the command
+}
+
+func root(s command.Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "podman-etcd",
+		Short: "Keep etcd on one of two hosts",
+		Long: "podman-etcd is the resource agent ocf:holdfast:podman-etcd, which Pacemaker calls with start, stop, monitor,\n" +
+			"notify, reload-agent, validate-all or meta-data, and the daemon that these actions ask (podman-etcd.service).\n\n" +
+			"What etcd does on this host, and why: holdfast explain etcd",
+		Example: "  systemctl status podman-etcd\n  " + payload.ResourceAgent + " meta-data",
+		Version: payload.Version,
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "serve", Short: "Keep etcd on this host until stopped; etcd itself goes on", Args: cobra.NoArgs,
+		Example: "  systemctl restart podman-etcd    # at any time: etcd is not touched",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s) },
+	})
+	return cmd
+}
+
+func serve(ctx context.Context, s command.Streams) error {
+	log := command.JournalLogger(s.Err)
+	name, err := nodeName()
+	if err != nil {
+		log.Warn("this host's name is asked for again", "err", err)
+	}
+	return keeper.Serve(ctx, keeper.Options{
+		Host: name, Rename: nodeName, Now: time.Now, Log: log,
+	})
+}
+
+// nodeName is this host's node name.
+func nodeName() (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name of this host: %w", err)
+	}
+	return strings.ToLower(name), nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,229 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The pulse of a pair. While clients write, etcd's commit index moves and says
+// that all is well, at no cost; where it stands still a read that needs a quorum
+// is tried.
+const (
+	pulseEvery = time.Second
+	// quietFor is how long the index may stand before a read is tried, and
+	// pulseTime bounds that read.
+	quietFor  = 2 * time.Second
+	pulseTime = 2 * time.Second
+	// writeAfter is how long the index may stand before a write is tried: where
+	// heartbeats pass and entries do not, a read still finds a quorum.
+	writeAfter = 10 * time.Second
+	// noticeAfter is when nothing committed counts as a stall, and this host
+	// begins to test itself.
+	noticeAfter = 4 * time.Second
+	// sickAfter is how long one write may wait for the disk: SSDs and controllers
+	// take 5 to 15 s at their worst, and come back. With noticeAfter it is well
+	// below etcdmember.StallAfter.
+	sickAfter = 8 * time.Second
+	// carryUntested is what at most counts of stalls before, until this host has
+	// tested itself in this one: at etcdmember.StallAfter a disk that hangs has to
+	// have been found.
+	carryUntested = 3 * time.Second
+)
+
+// canaryPath is the file whose write tests the disk: beside etcd's data.
+var canaryPath = filepath.Join(state.EtcdDataDir, "holdfast-canary")
+
+// pulse watches whether anything can be committed through the local etcd, and
+// tests this host while nothing can.
+type pulse struct {
+	uptime func() time.Duration
+	// read needs a quorum, put commits an entry of some size. write makes a few
+	// bytes durable on etcd's disk; it may never return. blocked reports whether etcd's process waits for a disk.
+	read    func(context.Context) error
+	put     func(context.Context) error
+	write   func() error
+	blocked func() bool
+
+	mu      sync.Mutex
+	running bool
+	index   uint64
+	indexAt time.Duration // when it moved
+	last    time.Duration // when something was committed for certain
+	stalled time.Duration // as of the last look at a running etcd
+	carried time.Duration // of stalls before, less what passed well since
+	tested  bool          // a write that began in this stall came back
+	writing time.Duration // when a write began that has not returned; zero for none
+	failed  string        // how the last write failed
+	waiting time.Duration // since when the process waits for a disk; zero for not
+}
+
+// moved takes up the commit index that etcd told. One that waits for a leader,
+// or does not answer, tells none; one whose copy was replaced begins lower.
+func (p *pulse) moved(index uint64) {
+	if index == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if index > p.index {
+		p.well()
+		p.indexAt = p.last
+	}
+	p.index = index
+}
+
+// well is called when something was committed: what was found before is of
+// another stall. Where most packets are lost a commit passes now and then, and
+// ends nothing: what stood is counted on, less the time that was well.
+func (p *pulse) well() {
+	now := p.uptime()
+	if stood := now - p.last; stood >= noticeAfter {
+		p.carried = min(p.carried+stood, etcdmember.StallAfter)
+	} else {
+		p.carried = max(p.carried-stood, 0)
+	}
+	p.fresh()
+}
+
+// fresh begins anew: this moment is well.
+func (p *pulse) fresh() { p.last, p.failed, p.waiting, p.tested = p.uptime(), "", 0, false }
+
+// stood is for how long nothing could be committed, zero while that is no stall.
+func (p *pulse) stood() time.Duration {
+	now := p.uptime() - p.last
+	switch {
+	case now < noticeAfter:
+		return 0
+	case p.tested:
+		return now + p.carried
+	default:
+		return now + min(p.carried, carryUntested)
+	}
+}
+
+// state returns for how long nothing was committed, stalls of a moment ago
+// included, and what this host found wrong with itself. Of an etcd that is stopped it says what was so at last; one
+// that starts gets its time, and a restart that helped nothing ends no stall.
+func (p *pulse) state(running bool) (stalled time.Duration, sick string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.uptime()
+	if running && !p.running {
+		p.fresh()
+		p.indexAt, p.carried, p.stalled = p.last, min(p.stalled, etcdmember.StallAfter), 0
+	}
+	p.running = running
+	if running {
+		p.stalled = p.stood()
+	}
+	if p.stalled == 0 {
+		return 0, ""
+	}
+	return p.stalled, p.sick(now)
+}
+
+func (p *pulse) sick(now time.Duration) string {
+	switch {
+	case p.writing != 0 && now-p.writing >= sickAfter:
+		return "the disk of etcd's data does not answer: a write waits for it"
+	case p.failed != "":
+		return "the disk of etcd's data cannot be written: " + p.failed
+	case p.waiting != 0 && now-p.waiting >= sickAfter:
+		return "etcd waits for its disk and cannot be ended"
+	}
+	return ""
+}
+
+// run takes the pulse until the context ends.
+func (p *pulse) run(ctx context.Context) error {
+	for {
+		p.beat(ctx)
+		if err := host.Sleep(ctx, pulseEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *pulse) beat(ctx context.Context) {
+	p.mu.Lock()
+	running, quiet, stood := p.running, p.uptime()-p.last, p.uptime()-p.indexAt
+	p.mu.Unlock()
+	if !running || quiet < quietFor {
+		return
+	}
+	if quiet >= noticeAfter {
+		p.test()
+	}
+	ctx, cancel := context.WithTimeout(ctx, pulseTime)
+	defer cancel()
+	try := p.read
+	if stood >= writeAfter {
+		try = p.put
+	}
+	if try(ctx) != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.well()
+}
+
+// test begins a write unless one is under way: one that hangs is never joined by
+// another.
+func (p *pulse) test() {
+	blocked := p.blocked()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !blocked:
+		p.waiting = 0
+	case p.waiting == 0:
+		p.waiting = p.uptime()
+	}
+	if p.writing != 0 {
+		return
+	}
+	began := p.uptime()
+	p.writing = began
+	go func() {
+		err := p.write()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.writing, p.failed, p.tested = 0, "", p.tested || began > p.last
+		if err != nil {
+			p.failed = cause(err)
+		}
+	}()
+}
+
+// cause is an error without its path and its number of bytes, so that it stays
+// the same.
+func cause(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno.Error()
+	}
+	return err.Error()
+}
+
+// writeCanary makes a block durable beside etcd's data.
+func writeCanary() error {
+	f, err := os.OpenFile(canaryPath, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("test etcd's disk: %w", err)
+	}
+	_, err = f.WriteAt(make([]byte, 4096), 0)
+	if err == nil {
+		err = syscall.Fdatasync(int(f.Fd()))
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,309 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/decide/fencerace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// How often the peer is asked whether it gives way, while it is lost: soon after
+// the loss, when a race may be on, and then now and then.
+const (
+	askSoon   = 200 * time.Millisecond
+	askLater  = 5 * time.Second
+	soonUntil = 30 * time.Second
+)
+
+// race is this host's part in a race of two hosts that may fence each other. It
+// answers the fence agent of this host, and the daemon of the peer.
+type race struct {
+	uptime func() time.Duration
+	// ask asks the peer over every network that joins the hosts: back says that it
+	// is there again, and that no promise is wanted.
+	ask func(ctx context.Context, back bool) (state.RaceAnswer, error)
+	log *slog.Logger
+	// peer is the other host; answers asks at some addresses whether it is there.
+	peer    string
+	answers func(context.Context, []netip.Addr) (state.Fact[bool], error)
+	// fenced is when the peer was last proven to be off, since this host's boot;
+	// zero for never.
+	fenced func() time.Duration
+	// promised is called for each promise of the peer.
+	promised func()
+
+	mu   sync.Mutex
+	side fencerace.Side
+	// addresses are where the peer may be asked.
+	addresses []netip.Addr
+	known     bool          // Corosync has told whether it has the peer
+	there     bool          // Corosync has the peer
+	lost      time.Duration // when it lost it, zero for never
+	met       time.Duration // when it found it, zero for never
+	// boot is that of the peer's newest statement since then, lostBoot what it was
+	// when the peer was lost; empty where it has said nothing.
+	boot, lostBoot string
+	// unanswered is true where a question was left without an answer since the
+	// peer was lost, which is told once.
+	unanswered bool
+	turn       state.RaceTurn
+	wake       chan struct{} // the peer was lost or is back: ask it
+	hurry      chan struct{} // the same: ask the neighbours
+}
+
+func newRace(second bool, uptime func() time.Duration, log *slog.Logger) *race {
+	return &race{
+		uptime: uptime, log: log, side: fencerace.Side{Second: second}, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		fenced: func() time.Duration { return 0 }, promised: func() {},
+	}
+}
+
+// setReach takes up what this host knows of its own reach.
+func (r *race) setReach(reach state.Reach) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.side.Reach
+	r.side.Reach = reach
+	if before.State != reach.State || before.Why != reach.Why {
+		r.log.Info("reach", "state", orUnknown(reach.State), "why", reach.Why)
+	}
+}
+
+func orUnknown(s state.ReachState) string {
+	if s == state.ReachUnknown {
+		return "unknown"
+	}
+	return string(s)
+}
+
+// setMembership notes whether the peer is there. A cut begins with its loss, and
+// what was said in the one before is over with its return, but for promises.
+func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known = r.known || m.Known
+	if !m.Known || peer == r.there {
+		return
+	}
+	r.there, r.unanswered = peer, false
+	r.side = fencerace.Back(r.side, r.fenced())
+	if peer {
+		r.met = r.uptime()
+	} else {
+		r.lost, r.lostBoot = r.uptime(), r.boot
+		r.side.Lost = r.lost
+	}
+	r.boot = ""
+	for _, c := range []chan struct{}{r.wake, r.hurry} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// contact is what the evidence of reach is judged by.
+func (r *race) contact() (there bool, lost time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.there, r.lost
+}
+
+// reach is what this host knows of its own reach.
+func (r *race) reach() state.Reach {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.side.Reach
+}
+
+// decide answers the fence agent; report is what this host sees.
+func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceRace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.uptime()
+	if q.Readable && r.side.Begun == 0 {
+		r.side.Begun = now
+	}
+	side := r.side
+	side.Fault = etcdmember.Fault(report.Snapshot)
+	var turn state.FenceRace
+	if q.Cut {
+		turn, side = fencerace.Cut(side, now)
+	} else {
+		side = fencerace.Look(side, now)
+		turn = fencerace.Turn(side, now)
+	}
+	r.side, r.side.Fault = side, ""
+	if turn.Turn != r.turn {
+		r.log.Info("race to fence", "host", q.Target, "turn", turn.Turn, "why", turn.Why)
+	}
+	r.turn = turn.Turn
+	if r.known && (!r.there || now-r.met >= settled && r.boot != "" && r.boot == r.lostBoot) {
+		turn.There = state.Known(r.there)
+	}
+	return turn
+}
+
+// spoke takes the boot of the peer's newest statement. A peer that was reset is
+// there again too, and is fenced: only a fence says that what it ran is over.
+func (r *race) spoke(boot string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.there {
+		r.boot = boot
+	}
+}
+
+// settled is how long a peer has to be there to be back: a link that flaps brings
+// it back for a second.
+const settled = 2 * time.Second
+
+// answer is this host's word to its peer. One that is back wants to know what this
+// host holds, and no promise.
+func (r *race) answer(back bool) state.RaceAnswer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if back {
+		return state.RaceAnswer{Reach: r.side.Reach, Free: r.there && fencerace.Free(r.side, r.uptime())}
+	}
+	var out state.RaceAnswer
+	kept := r.side.Kept
+	out, r.side = fencerace.Answer(r.side, r.uptime())
+	if kept == 0 && r.side.Kept != 0 {
+		r.log.Info("race: gives way to the peer", "why", r.side.Reach.Why)
+	}
+	return out
+}
+
+// given reports whether the peer is lost and gives way to this host.
+func (r *race) given() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.there && r.side.Given >= r.uptime()+fencerace.Enough
+}
+
+// gives reports whether this host still gives way.
+func (r *race) gives() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.side.Kept > r.uptime()
+}
+
+// listen asks the peer while it is lost, or while this host still gives way to one
+// that is back, until the context ends. A peer that is
+// off answers nothing, which costs nobody anything: nothing waits for it.
+func (r *race) listen(ctx context.Context) error {
+	for {
+		there, lost := r.contact()
+		pause := askLater
+		switch {
+		case there && r.gives():
+			r.askBack(ctx)
+		case !there && lost != 0:
+			r.askOnce(ctx)
+			if r.uptime()-lost < soonUntil {
+				pause = askSoon
+			}
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (r *race) askOnce(ctx context.Context) {
+	sent := r.uptime() // a promise counts from the question
+	a, err := r.ask(ctx, false)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.there:
+		return
+	case err != nil:
+		if !r.unanswered && ctx.Err() == nil {
+			r.log.Warn("race: the peer does not say whether it gives way", "err", err)
+		}
+		r.unanswered = true
+		return
+	}
+	if a.GivesWay > 0 && r.side.Given == 0 {
+		r.log.Info("race: the peer gives way", "why", a.Reach.Why)
+	}
+	if a.GivesWay > 0 {
+		r.side.Given = sent + a.GivesWay
+		r.promised()
+	}
+}
+
+// heard reports whether the peer answers on a network that joins the hosts.
+func (r *race) heard(ctx context.Context) state.Fact[bool] {
+	answers, err := r.answers(ctx, r.peerAt())
+	if err != nil {
+		r.log.Warn("this host cannot find out whether its peer still answers", "err", err)
+		return state.Fact[bool]{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fencerace.Heard(r.side, answers)
+}
+
+// heardOf answers the fence agent on this host, whose target's BMC says Off.
+func (d *daemon) heardOf(w http.ResponseWriter, q *http.Request) {
+	var request state.HeardRequest
+	if err := json.NewDecoder(q.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r := d.race.Load()
+	if r == nil || request.Target != r.peer {
+		reply(w, state.Fact[bool]{})
+		return
+	}
+	reply(w, r.heard(q.Context()))
+}
+
+// askBack asks a peer that is back whether it still holds a promise of this host.
+func (r *race) askBack(ctx context.Context) {
+	sent := r.uptime()
+	a, err := r.ask(ctx, true)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.there || r.side.Kept <= sent {
+		return
+	}
+	if r.side = fencerace.Release(r.side, a, sent); r.side.Kept == 0 {
+		r.log.Info("race: both hosts are there again: this one gives way no more")
+	}
+}
+
+// raceOf answers the fence agent on this host.
+func (d *daemon) raceOf(w http.ResponseWriter, q *http.Request) {
+	var request state.RaceRequest
+	if err := json.NewDecoder(q.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r := d.race.Load()
+	if r == nil {
+		reply(w, state.FenceRace{Turn: state.RaceOrder})
+		return
+	}
+	reply(w, r.decide(request, d.report()))
+}

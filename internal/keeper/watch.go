@@ -1,0 +1,133 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// watch starts what wakes the keeper: Corosync's membership, evidence of a
+// fence, a person's confirmation, the answer of the peer's BMC. Each is a hint
+// to look; what counts is looked up.
+func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
+	k := d.keeper()
+	group.Go(func() error {
+		return pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
+			d.members.set(m)
+			k.meets(m)
+			d.sense.race.setMembership(m, slices.Contains(m.Value.Members, k.Observer.Peer))
+			k.Wake()
+		})
+	})
+	group.Go(func() error {
+		return lasting(ctx, k.Log, "evidence cannot be watched", func() error {
+			return watchFiles(ctx, k.Wake, state.FencedDir, filepath.Dir(state.EtcdConfirmationPath))
+		})
+	})
+	group.Go(func() error { return d.bmc.ask(ctx, k.Wake) })
+	group.Go(func() error { return watchProcess(ctx, k.Wake) })
+	d.sense.watch(ctx, group, k.Log)
+}
+
+// unseen is how long a process of etcd may go unnoticed by watchProcess.
+const unseen = 500 * time.Millisecond
+
+// watchProcess wakes as soon as etcd's process ends: its restart in place must
+// not wait for the next look.
+func watchProcess(ctx context.Context, wake func()) error {
+	for {
+		p, err := podman.State(ctx)
+		if err == nil && p.Running && host.AwaitEnd(ctx, p.PID) == nil {
+			wake()
+		}
+		if err := host.Sleep(ctx, unseen); err != nil {
+			return err
+		}
+	}
+}
+
+// meets takes in who is there.
+func (k *Keeper) meets(m state.Fact[state.Membership]) {
+	k.Observer.SetMembership(m)
+	k.Log.Info("membership", "known", m.Known, "members", m.Value.Members, "ring", strconv.FormatUint(m.Value.Ring, 16), "quorate", m.Value.Quorate)
+	k.Event(state.MembershipEvent(m))
+}
+
+// watchFiles wakes whenever something appears in one of the folders.
+func watchFiles(ctx context.Context, wake func(), dirs ...string) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch evidence: %w", err)
+	}
+	defer func() { _ = w.Close() }()
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("watch evidence: %w", err)
+		}
+		if err := w.Add(dir); err != nil {
+			return fmt.Errorf("watch evidence: %w", err)
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.Events:
+			wake()
+		case _, open := <-w.Errors: // the loop looks every second anyway
+			if !open {
+				return errors.New("watch evidence: inotify ended")
+			}
+		}
+	}
+}
+
+// lasting does again, a little later, what should last and ended, and tells each
+// reason once in a row: etcd is not left alone for want of a hint or of an answer
+// to the peer.
+func lasting(ctx context.Context, log *slog.Logger, trouble string, do func() error) error {
+	for said := ""; ; {
+		err := do()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			log.Warn(trouble+", which is tried again", "err", err)
+		}
+		if err := host.Sleep(ctx, retryAfter); err != nil {
+			return err
+		}
+	}
+}
+
+// wantsPower reports whether the state of the peer's power matters: where it is
+// absent and nothing proves yet that it is off.
+func (k *Keeper) wantsPower() bool {
+	r, _ := k.Report()
+	s := r.Snapshot
+	return state.Is(s.Pacemaker.Contact, false) && (state.Is(s.Pacemaker.Inert, true) || r.Since > 10*time.Second && r.Verdict.Action != state.EtcdIdle)
+}
+
+// listenEvery is how old the peer's statement may be.
+func (k *Keeper) listenEvery() time.Duration {
+	r, _ := k.Report()
+	if r.Verdict.Action == state.EtcdIdle && r.Snapshot.Uptime-k.lastMove > lively {
+		return listen
+	}
+	return busy / 2
+}

@@ -1,0 +1,183 @@
+// Package bmc knows what the address of a BMC, the fingerprint of its
+// certificate and the settings of a connection to it look like.
+package bmc
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/netaddr"
+)
+
+// Address is the place of one system's Redfish service. Two spellings of
+// one place give equal values.
+type Address struct {
+	// Host is a lower-case DNS name or a canonical address without brackets.
+	Host string
+	// Port is 443 unless the address names another one.
+	Port uint16
+	// System is the path of the system's resource, for example
+	// /redfish/v1/Systems/1. Empty means the only system of the service.
+	System string
+}
+
+// redfishSchemes are the spellings of Redfish over HTTPS that install
+// configurations use, each also with "+https" behind it.
+var redfishSchemes = []string{
+	"redfish", "redfish-virtualmedia",
+	"idrac-redfish", "idrac-virtualmedia",
+	"ilo5-redfish", "ilo5-virtualmedia",
+}
+
+const systemsPath = "/redfish/v1/Systems/"
+
+// Whether the certificate of a BMC is verified.
+const (
+	VerificationEnabled  = "Enabled"
+	VerificationDisabled = "Disabled"
+)
+
+// The versions of TLS that a BMC is asked with; empty is Default.
+const (
+	TLSDefault = "Default"
+	TLSLegacy  = "Legacy"
+)
+
+var fingerprint = regexp.MustCompile(`^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$`)
+
+// IsFingerprint reports whether a text is the SHA-256 of a certificate: 64 hex
+// digits, with or without colons between the bytes.
+func IsFingerprint(s string) bool { return fingerprint.MatchString(s) }
+
+// ErrForm says that a text is no URL. Nobody can tell what in it is a secret.
+var ErrForm = errors.New("must be a URL such as https://10.0.0.5/redfish/v1/Systems/1")
+
+// The other mistakes of an address. None quotes it: it may hold a password.
+var (
+	errUserinfo = errors.New("must not hold a user name or password: they have fields of their own")
+	errIPMI     = errors.New("must be the Redfish URL, https://...: IPMI is not supported")
+	errPlain    = errors.New("must use https: the password would cross the network in clear")
+	errScheme   = errors.New("must begin with https:// or a Redfish form of it (redfish+https://, idrac-redfish+https://, ilo5-redfish+https://)")
+	errQuery    = errors.New("must not have a query or fragment")
+	errPort     = errors.New("the port must be between 1 and 65535")
+	errHost     = errors.New("the host must be a DNS name or an address")
+	errSpecial  = errors.New("the host must be an address that other hosts can reach")
+	errPath     = errors.New("the path must name one system, /redfish/v1/Systems/ID, or be left out if there is only one")
+)
+
+// Parse reads the Redfish URL of a system. Its errors hold nothing
+// of the input.
+func Parse(address string) (Address, error) {
+	u, err := url.Parse(address)
+	if err != nil || strings.ContainsAny(address, " \t\r\n") {
+		return Address{}, ErrForm
+	}
+	if u.User != nil || strings.Contains(address, "@") {
+		return Address{}, errUserinfo
+	}
+	if err := schemeOf(u.Scheme); err != nil {
+		return Address{}, err
+	}
+	if u.Host == "" || u.Opaque != "" {
+		return Address{}, ErrForm
+	}
+	if u.RawQuery != "" || u.ForceQuery || strings.Contains(address, "#") {
+		return Address{}, errQuery
+	}
+	host, err := hostOf(u.Hostname())
+	if err != nil {
+		return Address{}, err
+	}
+	port, err := portOf(u)
+	if err != nil {
+		return Address{}, err
+	}
+	system, err := systemOf(u.Path)
+	if err != nil {
+		return Address{}, err
+	}
+	return Address{Host: host, Port: port, System: system}, nil
+}
+
+func schemeOf(scheme string) error {
+	base := strings.TrimSuffix(scheme, "+https")
+	switch {
+	case scheme == "https", slices.Contains(redfishSchemes, base):
+		return nil
+	case scheme == "ipmi", scheme == "":
+		return errIPMI
+	case scheme == "http", slices.Contains(redfishSchemes, strings.TrimSuffix(scheme, "+http")):
+		return errPlain
+	}
+	return errScheme
+}
+
+func hostOf(host string) (string, error) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		addr = addr.Unmap()
+		if addr.Zone() != "" || !addr.IsValid() || netaddr.Unreachable(addr) != "" {
+			return "", errSpecial
+		}
+		return addr.String(), nil
+	}
+	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if _, err := strconv.Atoi(last); err == nil || !netaddr.IsName(name) {
+		return "", errHost // 10.0.0.300 is no name either
+	}
+	if name == "localhost" {
+		return "", errSpecial
+	}
+	return name, nil
+}
+
+func portOf(u *url.URL) (uint16, error) {
+	if u.Port() == "" {
+		return 443, nil
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil || port == 0 {
+		return 0, errPort
+	}
+	return uint16(port), nil
+}
+
+func systemOf(p string) (string, error) {
+	if p == "" || path.Clean(p) == "/" || path.Clean(p) == "/redfish/v1" {
+		return "", nil
+	}
+	clean := path.Clean(p)
+	id, ok := strings.CutPrefix(clean, systemsPath)
+	if !ok || id == "" || strings.ContainsFunc(id, notInID) {
+		return "", errPath
+	}
+	return clean, nil
+}
+
+// notInID are the characters that the ID of a system cannot have.
+func notInID(r rune) bool { return r == '/' || r <= ' ' || r > '~' }
+
+// URL returns the address of the service, without the system's path.
+func (a Address) URL() string {
+	host := a.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return fmt.Sprintf("https://%s:%d", host, a.Port)
+}
+
+// SameSystem reports whether two addresses lead to one system. A service
+// without a path stands for its only system, hence for each one named there.
+func (a Address) SameSystem(b Address) bool {
+	if a.Host != b.Host || a.Port != b.Port {
+		return false
+	}
+	return a.System == b.System || a.System == "" || b.System == ""
+}

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/bmc"
+)
+
+// Warnings returns what is allowed in a valid configuration but seldom wise,
+// one sentence each, in a fixed order. None holds a secret.
+func Warnings(c *InstallConfig) []string {
+	var out []string
+	if c.ControlPlane.Fencing != nil {
+		out = fencingWarnings(c)
+	}
+	if c.ControlPlaneReplicas() == twoNodeReplicas && c.ComputeReplicas() > 0 {
+		out = append(out, "compute: a site of two control planes is expected to have no workers beside them")
+	}
+	if c.Platform.None != nil && c.ControlPlaneReplicas() == 1 && c.ComputeReplicas() > 0 && c.RendezvousIP == "" {
+		out = append(out, "rendezvousIP: without it workers find the control plane by api-int."+c.ClusterDomain()+" alone, which the site's name server has to know before they boot")
+	}
+	if c.ReleaseRegistry != "" && !strings.Contains(c.ReleaseRegistry, "@sha256:") {
+		out = append(out, "releaseRegistry: names no digest: each host runs as root what the registry serves on its day, and two hosts may get two things; "+
+			"add the @sha256:DIGEST that 'holdfast release inspect' shows")
+	}
+	return out
+}
+
+func fencingWarnings(c *InstallConfig) []string {
+	var out []string
+	for i, cred := range c.ControlPlane.Fencing.Credentials {
+		path := fmt.Sprintf("controlPlane.fencing.credentials[%d]", i)
+		if cred.CertificateVerification == bmc.VerificationDisabled && cred.CertificateFingerprint == "" {
+			out = append(out, path+".certificateVerification: without it whoever answers at that address on the first day is taken for the BMC: he gets the password, and may say Off for a host that runs; name the BMC's certificate (certificateFingerprint)")
+		}
+		if cred.TLS == bmc.TLSLegacy {
+			out = append(out, path+".tls: who records what is said to that BMC, or changes it on its way, may learn the password; update its firmware where that is possible")
+		}
+		if inMachineNetwork(c, cred.Address) {
+			out = append(out, path+".address: lies in a machine network; a BMC on a network of its own can still be reached when that one fails")
+		}
+	}
+	return out
+}
+
+func inMachineNetwork(c *InstallConfig, address string) bool {
+	place, err := bmc.Parse(address)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(place.Host)
+	if err != nil {
+		return false
+	}
+	for _, p := range c.MachineNetworks() {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// HoldsSecrets reports whether a configuration holds what only its owner may
+// read: passwords of BMCs, a pull secret, a proxy's password.
+func HoldsSecrets(c *InstallConfig) bool {
+	if c.PullSecret != "" || c.ControlPlane.Fencing != nil && len(c.ControlPlane.Fencing.Credentials) > 0 {
+		return true
+	}
+	if p := c.Platform.BareMetal; p != nil && len(p.Hosts) > 0 {
+		return true
+	}
+	return c.Proxy != nil && strings.Contains(c.Proxy.HTTPProxy+c.Proxy.HTTPSProxy, "@")
+}

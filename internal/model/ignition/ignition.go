@@ -1,0 +1,94 @@
+// Package ignition writes Ignition configurations: what a host's first boot
+// shall make of it, as bytes. The same Config gives the same bytes, and what
+// leaves this package has passed the parser and validation of the very spec
+// version that it claims.
+//
+// It reaches nothing outside: fetching is internal/install/apply's, serving is
+// internal/install/configserver's.
+package ignition
+
+import (
+	"io/fs"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Config is a host's configuration. Lists may come in any order: files,
+// directories, links, units and users are written sorted by path or name.
+type Config struct {
+	// Files replace what the host has at their path. Their mode is always
+	// written out, so that a host's default never widens a secret.
+	Files []state.File
+	// Directories are made where absent; those of the host are kept.
+	Directories []Directory
+	Links       []Link
+	Units       []Unit
+	Users       []User
+	// Merge names further configurations that the host fetches and lays over
+	// this one, in this order.
+	Merge []Source
+}
+
+// Directory is one directory of the host.
+type Directory struct {
+	Path string
+	// Mode holds the permission bits. Zero means 0755.
+	Mode fs.FileMode
+}
+
+// Link is one symbolic link of the host.
+type Link struct {
+	Path   string
+	Target string
+}
+
+// Unit is one systemd unit. A unit without contents is one that the host
+// already has.
+type Unit struct {
+	Name     string
+	Contents string
+	// Enabled makes the unit start at boot; contents then need an [Install]
+	// section.
+	Enabled bool
+	// Masked keeps anything from starting the unit.
+	Masked  bool
+	Dropins []Dropin
+}
+
+// Dropin is one file below a unit's .d directory; its name ends with .conf.
+type Dropin struct {
+	Name     string
+	Contents string
+}
+
+// User is one account of the host, made where absent.
+type User struct {
+	Name string
+	// SSHAuthorizedKeys are lines of authorized_keys.
+	SSHAuthorizedKeys []string
+	// Groups are supplementary groups.
+	Groups []string
+}
+
+// Source is where a further configuration is fetched.
+type Source struct {
+	// URL is https, unless Token is empty.
+	URL string
+	// CA holds the PEM certificates that the server's must chain to. Empty
+	// means those of the host.
+	CA []byte
+	// Token is sent as `Authorization: Bearer`. It is a secret: a Config with
+	// a token belongs into a file of mode 0600.
+	Token string
+}
+
+// Pointer returns a configuration that says only where the real one is
+// fetched, in the oldest spec version that knows request headers (3.1.0). The
+// result holds the token.
+func Pointer(url, caPEM, token string) ([]byte, error) {
+	return Marshal(Config{Merge: []Source{{URL: url, CA: []byte(caPEM), Token: token}}}, pointerVersion)
+}
+
+// pointerVersion is the first spec version with httpHeaders.
+// https://coreos.github.io/ignition/migrating-configs (3.0.0 to 3.1.0)
+const pointerVersion = "3.1.0"

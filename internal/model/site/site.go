@@ -1,0 +1,295 @@
+// Package site joins what a person configured with what the installer
+// generated once: keys, tokens and identifiers. A Site is the only input of
+// everything that is rendered for the hosts, so the same Site always gives the
+// same bytes.
+package site
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/secret"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/model/topology"
+)
+
+// Ports that every control plane serves.
+const (
+	APIPort          = 6443
+	ConfigServerPort = 22623
+)
+
+// Path is where a host keeps its Site, mode 0600.
+const Path = "/etc/holdfast/site.json"
+
+// Site is one cluster before its first host boots.
+type Site struct {
+	// Role is the role of the host that this copy was made for; empty in the
+	// installer's own copy.
+	Role state.Role
+	// Config keeps every rule of package config.
+	Config   *config.InstallConfig
+	Identity Identity
+	// BMCs are the hosts of the site's management controllers, names or
+	// addresses: a host keeps pods from them. Empty in the installer's own copy,
+	// whose configuration has them; see BMCHosts.
+	BMCs []string
+}
+
+// Topology returns what the site's numbers of hosts mean.
+func (s *Site) Topology() topology.Topology { return topology.Of(s.Config) }
+
+// Domain is the domain of the cluster's names, <name>.<base domain>.
+func (s *Site) Domain() string { return s.Config.ClusterDomain() }
+
+// APIName is the name that machines inside the site use for the API.
+func (s *Site) APIName() string { return "api-int." + s.Domain() }
+
+// ExternalAPIName is the name that people use for the API.
+func (s *Site) ExternalAPIName() string { return "api." + s.Domain() }
+
+// APIHost is what hosts connect to: the first API VIP where the site has one,
+// else the internal name, which such a site resolves itself.
+func (s *Site) APIHost() string {
+	if vips := s.Config.APIVIPs(); len(vips) > 0 {
+		return vips[0].String()
+	}
+	return s.APIName()
+}
+
+// APIEndpoint is APIHost with the API's port, as kubeadm's
+// controlPlaneEndpoint wants it.
+func (s *Site) APIEndpoint() string { return HostPort(s.APIHost(), APIPort) }
+
+// ConfigServerURL is the base URL of the configuration server. A single
+// control plane is named by its address where the person gave it: a new host
+// need not resolve anything then.
+func (s *Site) ConfigServerURL() string {
+	at := s.APIHost()
+	if a, lone := s.LoneAddress(); lone {
+		at = a.String()
+	}
+	return "https://" + HostPort(at, ConfigServerPort)
+}
+
+// LoneAddress returns the address of the one control plane of a site that has
+// no VIP, if the person named it.
+func (s *Site) LoneAddress() (netip.Addr, bool) {
+	a, named := s.RendezvousIP()
+	return a, named && s.Config.ControlPlaneReplicas() == 1 && len(s.Config.APIVIPs()) == 0
+}
+
+// HostPort joins a name or an address of either family with a port.
+func HostPort(host string, port uint16) string {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return netip.AddrPortFrom(a, port).String()
+	}
+	return fmt.Sprintf("%s:%d", host, port)
+}
+
+// RendezvousIP returns the machine address of the host that starts the
+// cluster, and whether the person named it.
+func (s *Site) RendezvousIP() (netip.Addr, bool) {
+	a, err := netip.ParseAddr(s.Config.RendezvousIP)
+	return a, err == nil
+}
+
+// For returns the copy of the site that a host of this role gets: a control
+// plane everything but the administrator's key and the accounts of BMCs, which
+// the cluster's objects bring and its Jobs hand to the hosts that need them; a worker no private key
+// either, and of the pull secret only what opens the release's registry.
+func (s *Site) For(role state.Role) *Site {
+	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts()}
+	out.Identity.AdmissionToken = "" // a control plane mints what it needs
+	out.Identity.Admin = KeyPair{}   // nothing on a host is the administrator
+	if !role.ControlPlane() {
+		out.Config = withoutSecrets(s.Config)
+		out.Identity = s.Identity.public()
+	}
+	return out
+}
+
+// Settled returns the copy that a host keeps once it is installed: without what
+// only a host that joins needs. Builds before also kept accounts of BMCs and the
+// administrator's key.
+func (s *Site) Settled() *Site {
+	out := *s
+	out.Config = withoutAccounts(s.Config)
+	out.Identity.AdmissionToken = ""
+	out.Identity.Admin = KeyPair{}
+	return &out
+}
+
+// JoinToken returns the short-lived secret with which a host of a role opens
+// the configuration server; it is for any host of the role where none is named.
+func (s *Site) JoinToken(role state.Role, host string) (string, error) {
+	ends := s.Identity.JoinExpiry()
+	return jointoken.Mint(s.Identity.JoinKey, jointoken.Claims{
+		Purpose: jointoken.Config, Role: role, Host: host, Expires: ends,
+		ID: tokenID(s.Identity.ClusterID, string(role), host, ends.UTC().Format(time.RFC3339)),
+	})
+}
+
+// tokenID names a token in logs. The same token has the same one each time that
+// the installer makes it.
+func tokenID(words ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(words, " ")))
+	return hex.EncodeToString(sum[:6])
+}
+
+// withoutAccounts hides the passwords of all BMCs. What else stands there, the
+// names of the hosts above all, stays.
+func withoutAccounts(c *config.InstallConfig) *config.InstallConfig {
+	out := *c
+	if f := c.ControlPlane.Fencing; f != nil {
+		hidden := *f
+		hidden.Credentials = slices.Clone(f.Credentials)
+		for i := range hidden.Credentials {
+			hide(&hidden.Credentials[i].Password)
+		}
+		out.ControlPlane.Fencing = &hidden
+	}
+	if p := c.Platform.BareMetal; p != nil {
+		hidden := *p
+		hidden.Hosts = slices.Clone(p.Hosts)
+		for i := range hidden.Hosts {
+			hide(&hidden.Hosts[i].BMC.Password)
+		}
+		out.Platform.BareMetal = &hidden
+	}
+	return &out
+}
+
+func hide(s *secret.Text) {
+	if *s != "" {
+		*s = secret.Redacted
+	}
+}
+
+// BMCHosts are the hosts of the site's management controllers, each once, in
+// order. No account of them is in it.
+func (s *Site) BMCHosts() []string {
+	out := slices.Clone(s.BMCs)
+	add := func(address string) {
+		if a, err := bmc.Parse(address); err == nil {
+			out = append(out, a.Host)
+		}
+	}
+	if f := s.Config.ControlPlane.Fencing; f != nil {
+		for _, c := range f.Credentials {
+			add(c.Address)
+		}
+	}
+	if p := s.Config.Platform.BareMetal; p != nil {
+		for _, h := range p.Hosts {
+			add(h.BMC.Address)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func withoutSecrets(c *config.InstallConfig) *config.InstallConfig {
+	out := *c
+	out.PullSecret = c.ReleaseAuth()
+	out.ControlPlane.Fencing = nil
+	if c.Platform.BareMetal != nil {
+		platform := *c.Platform.BareMetal
+		platform.Hosts = nil
+		out.Platform.BareMetal = &platform
+	}
+	return &out
+}
+
+// wire is the form of a Site in a file. The configuration is text, since its
+// own encoder is the only one that writes secrets out.
+type wire struct {
+	Role     state.Role `json:"role,omitempty"`
+	Config   string     `json:"config"`
+	Identity Identity   `json:"identity"`
+	BMCs     []string   `json:"bmcs,omitempty"`
+}
+
+// Marshal returns the site as JSON. It holds secrets: mode 0600.
+func (s *Site) Marshal() ([]byte, error) {
+	text, err := config.Marshal(s.Config)
+	if err != nil {
+		return nil, fmt.Errorf("encode site: %w", err)
+	}
+	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode site: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// Unmarshal reads what Marshal wrote. The configuration was valid when it was
+// written and is not checked again: a worker's copy lacks what only control
+// planes may know. Errors never quote the input.
+func Unmarshal(data []byte) (*Site, error) {
+	var w wire
+	if err := json.Unmarshal(data, &w); err != nil || w.Config == "" {
+		return nil, errDamaged
+	}
+	cfg, err := config.Unmarshal([]byte(w.Config))
+	if err != nil {
+		return nil, errDamaged
+	}
+	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs}, nil
+}
+
+// errDamaged stands for decoders' errors, which quote what they read.
+var errDamaged = errors.New("decode site: the file is damaged or of another version")
+
+// MachineNetworks returns the networks of the hosts, in the site's order.
+func (s *Site) MachineNetworks() ([]netip.Prefix, error) {
+	var list []string
+	for _, entry := range s.Config.Networking.MachineNetwork {
+		list = append(list, entry.CIDR)
+	}
+	return prefixes("machineNetwork", list)
+}
+
+// PodNetworks returns the networks of the pods, in the site's order.
+func (s *Site) PodNetworks() ([]netip.Prefix, error) {
+	var list []string
+	for _, entry := range s.Config.Networking.ClusterNetwork {
+		list = append(list, entry.CIDR)
+	}
+	return prefixes("clusterNetwork", list)
+}
+
+// ServiceNetworks returns the networks of the Services, in the site's order.
+func (s *Site) ServiceNetworks() ([]netip.Prefix, error) {
+	return prefixes("serviceNetwork", s.Config.Networking.ServiceNetwork)
+}
+
+func prefixes(field string, list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("networking.%s: %w", field, err)
+		}
+		out = append(out, prefix)
+	}
+	return out, nil
+}
+
+// Flannel reports whether the pod network is the one that Holdfast brings.
+func (s *Site) Flannel() bool { return s.Config.Networking.NetworkType != config.NetworkTypeNone }
+
+// VIPs returns all virtual IPs of the site.
+func (s *Site) VIPs() []netip.Addr {
+	return append(s.Config.APIVIPs(), s.Config.IngressVIPs()...)
+}

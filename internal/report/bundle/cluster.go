@@ -1,0 +1,261 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+)
+
+// objects are those that are collected: a kind, and the namespaces, none for
+// all.
+type objects struct {
+	group, version, kind string
+	own                  bool // only those of the cluster's own namespaces
+	namesOnly            bool // only what they are called, never what is in them
+}
+
+// kinds are the objects of a bundle. Of Secrets, and of what may hold anything,
+// the API is asked for names alone, so that their data never come here.
+var kinds = []objects{
+	{"", "v1", "Node", false, false},
+	{"", "v1", "Namespace", false, false},
+	{"", "v1", "Pod", false, false},
+	{"", "v1", "Service", false, false},
+	{"", "v1", "Event", false, false},
+	{"", "v1", "PersistentVolumeClaim", false, false},
+	{"", "v1", "PersistentVolume", false, false},
+	{"", "v1", "ConfigMap", true, false},
+	{"", "v1", "Secret", false, true},
+	{"apps", "v1", "Deployment", false, false},
+	{"apps", "v1", "DaemonSet", false, false},
+	{"apps", "v1", "StatefulSet", false, false},
+	{"batch", "v1", "Job", true, false},
+	{"policy", "v1", "PodDisruptionBudget", false, false},
+	{"coordination.k8s.io", "v1", "Lease", true, false},
+	{"storage.k8s.io", "v1", "VolumeAttachment", false, false},
+	{"networking.k8s.io", "v1", "NetworkPolicy", false, false},
+	{"networking.k8s.io", "v1", "IngressClass", false, false},
+	{"admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", false, false},
+	{"admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", false, false},
+	{"admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", false, true},
+	{"admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", false, true},
+	{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", false, true},
+	{"config.openshift.io", "v1", "Infrastructure", false, false},
+	{"config.openshift.io", "v1", "ClusterOperator", false, false},
+	{"config.openshift.io", "v1", "Network", false, false},
+	{"config.openshift.io", "v1", "Ingress", false, false},
+	{"operator.openshift.io", "v1", "Etcd", false, false},
+	{"operator.openshift.io", "v1", "IngressController", false, false},
+	{"etcd.openshift.io", "v1", "PacemakerCluster", false, false},
+	{"holdfast.io", "v1", "RouteHosts", true, false},
+	{"machineconfiguration.openshift.io", "v1", "MachineConfigPool", false, false},
+}
+
+// ownNamespace reports whether a namespace is the cluster's own.
+func ownNamespace(name string) bool {
+	return name == "" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "openshift")
+}
+
+// Cluster is an API.
+type Cluster struct {
+	Client client.Client
+	// Logs reads the ends of logs of pods.
+	Logs func(ctx context.Context, namespaces []string, lines int64) ([]kube.PodLog, error)
+
+	first sync.Once
+	mu    sync.Mutex
+	// gone is why the API does not answer: what failed once is not waited for
+	// again for each kind.
+	gone error
+}
+
+// logsTime bounds the logs of all pods, each of which is a question.
+const logsTime = 30 * time.Second
+
+// logLines is how much of the log of each container is taken.
+const logLines = 600
+
+// Items lists what is collected from the API.
+func (c *Cluster) Items() []Item {
+	var out []Item
+	for _, k := range kinds {
+		what := "all " + k.kind + " objects"
+		if k.namesOnly {
+			what = "names of all " + k.kind + " objects, without what is in them"
+		}
+		out = append(out, Item{
+			Path: "cluster/" + strings.ToLower(strings.Trim(k.kind+"."+k.group, ".")) + ".json", From: "API", What: what,
+			Collect: func(ctx context.Context) ([]byte, error) {
+				return c.ask(ctx, func(ctx context.Context) ([]byte, error) { return c.list(ctx, k) })
+			},
+		})
+	}
+	return append(out, Item{
+		Path: "cluster/pods.log", From: "API", What: "ends of the logs of the cluster's own pods", Heavy: true, Time: logsTime,
+		Collect: func(ctx context.Context) ([]byte, error) { return c.ask(ctx, c.logs) },
+	})
+}
+
+// ask asks the API unless it was found away. The first question is asked alone,
+// and the others wait for what comes of it.
+func (c *Cluster) ask(ctx context.Context, question func(context.Context) ([]byte, error)) (data []byte, err error) {
+	first := false
+	c.first.Do(func() {
+		first = true
+		data, err = question(ctx)
+		c.note(err)
+	})
+	if first {
+		return data, err
+	}
+	if gone := c.away(); gone != nil {
+		return nil, fmt.Errorf("the API did not answer before: %w", gone)
+	}
+	data, err = question(ctx)
+	if ctx.Err() == nil { // a long list may take too long, and a short one not
+		c.note(err)
+	}
+	return data, err
+}
+
+// note remembers an error that says that the API does not answer.
+func (c *Cluster) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && unreachable(err) {
+		c.gone = err
+	}
+}
+
+func (c *Cluster) away() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
+// unreachable tells no answer from an answer that refuses.
+func unreachable(err error) bool {
+	var status interface{ Status() metav1.Status }
+	return !errors.As(err, &status) && !strings.Contains(err.Error(), "no matches for kind")
+}
+
+func (c *Cluster) list(ctx context.Context, k objects) ([]byte, error) {
+	gvk := schema.GroupVersionKind{Group: k.group, Version: k.version, Kind: k.kind + "List"}
+	if k.namesOnly {
+		return c.names(ctx, gvk)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	if err := c.Client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	items := []any{}
+	for _, o := range list.Items {
+		if !k.own || ownNamespace(o.GetNamespace()) {
+			items = append(items, pruned(o.Object))
+		}
+	}
+	return json.MarshalIndent(items, "", " ")
+}
+
+// names asks for metadata alone.
+func (c *Cluster) names(ctx context.Context, gvk schema.GroupVersionKind) ([]byte, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	if err := c.Client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	type named struct {
+		Namespace string      `json:"namespace,omitempty"`
+		Name      string      `json:"name"`
+		Created   metav1.Time `json:"created"`
+	}
+	items := []named{}
+	for _, o := range list.Items {
+		items = append(items, named{o.Namespace, o.Name, o.CreationTimestamp})
+	}
+	return json.MarshalIndent(items, "", " ")
+}
+
+// private are fields of workloads in which people put secrets: of those that are
+// not the cluster's own they are left out.
+var private = []string{"env", "envFrom", "args", "command", "exec", "httpHeaders", "lifecycle", "attributes", "volumeAttributes"}
+
+// pruned is an object without what nobody reads, and without what may be
+// anybody's.
+func pruned(o map[string]any) map[string]any {
+	meta, _ := o["metadata"].(map[string]any)
+	delete(meta, "managedFields")
+	own := true
+	if ns, ok := meta["namespace"].(string); ok {
+		own = ownNamespace(ns)
+	}
+	delete(o, "binaryData")
+	if annotations, ok := meta["annotations"].(map[string]any); ok {
+		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		if !own {
+			delete(meta, "annotations")
+		}
+	}
+	if !own {
+		strip(o)
+	}
+	return o
+}
+
+func strip(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range private {
+			delete(v, name)
+		}
+		for name, inner := range v {
+			if name == "annotations" {
+				delete(v, name)
+				continue
+			}
+			strip(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			strip(inner)
+		}
+	}
+}
+
+// logs returns the ends of the logs of the cluster's own pods.
+func (c *Cluster) logs(ctx context.Context) ([]byte, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NamespaceList"})
+	if err := c.Client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, n := range list.Items {
+		if ownNamespace(n.Name) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	all, err := c.Logs(ctx, names, logLines)
+	var out strings.Builder
+	for _, l := range all {
+		fmt.Fprintf(&out, "==> %s/%s %s <==\n%s", l.Namespace, l.Pod, l.Container, l.Text)
+		if l.Err != nil {
+			fmt.Fprintf(&out, "(no log: %v)\n", l.Err)
+		}
+	}
+	return []byte(out.String()), err
+}

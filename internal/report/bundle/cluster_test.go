@@ -1,0 +1,166 @@
+package bundle
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
+)
+
+// realServer is the API server of this package's tests, nil where there is none.
+var realServer *apitest.API
+
+func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &realServer)) }
+
+func printed(t *testing.T, line []string) string {
+	t.Helper()
+	out, err := host.Run(t.Context(), host.Command(line[0], line[1:]...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// objectsWithSecrets are objects of people and of the cluster with secrets in
+// them.
+const objectsWithSecrets = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: db, namespace: shop, annotations: {note: planted-in-annotation}}
+stringData: {password: planted-in-secret, plain: planted-too}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+data: {dsn: planted-in-configmap-of-people}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ours, namespace: kube-system}
+data: {settings: "password: planted-in-our-configmap", hosts: "cp-1 and cp-2"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: app, namespace: shop, annotations: {x: planted-in-pods-annotation}}
+spec:
+  serviceAccountName: default
+  automountServiceAccountToken: false
+  containers:
+  - name: app
+    image: example.com/app:1
+    args: ["--key", planted-in-args]
+    env: [{name: PLAIN, value: planted-in-env}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}, annotations: {y: planted-in-template}}
+    spec:
+      containers:
+      - name: web
+        image: example.com/web:1
+        command: [sh, -c, planted-in-command]
+        livenessProbe: {exec: {command: [planted-in-probe]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: router, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: r}}
+  template:
+    metadata: {labels: {app: r}}
+    spec:
+      containers:
+      - name: r
+        image: example.com/r:1
+        args: ["--entrypoints.web.address=:80"]
+        env: [{name: STATS_PASSWORD, value: planted-in-our-env}]
+`
+
+func realCluster(t *testing.T) *Cluster {
+	t.Helper()
+	server := apitest.Need(t, realServer)
+	dir := t.TempDir()
+	access := clientapi.NewConfig()
+	access.Clusters["test"] = &clientapi.Cluster{Server: server.Config.Host, InsecureSkipTLSVerify: true}
+	access.AuthInfos["test"] = &clientapi.AuthInfo{Token: server.Config.BearerToken}
+	access.Contexts["test"] = &clientapi.Context{Cluster: "test", AuthInfo: "test"}
+	access.CurrentContext = "test"
+	kubeconfig, objects := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "objects.yaml")
+	if err := clientcmd.WriteToFile(*access, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(objects, []byte(objectsWithSecrets), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server.Kubectl(t, "apply", "--filename", objects) // leaves annotations that repeat everything
+	c, err := client.New(server.Config, client.Options{Scheme: runtime.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := kube.Open(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Cluster{Client: c, Logs: k.PodLogs}
+}
+
+func TestOfARealAPIEverythingIsCollectedAndNothingSecret(t *testing.T) {
+	c := realCluster(t)
+	index, files := made(t, Maker{}, c.Items()...)
+	for path, text := range files {
+		if i := strings.Index(text, "planted"); i >= 0 {
+			t.Errorf("%s: ... %q", path, text[max(0, i-60):min(len(text), i+40)])
+		}
+	}
+	for path, want := range map[string]string{
+		"cluster/secret.json": `"name": "db"`, "cluster/configmap.json": "cp-1 and cp-2", "cluster/pod.json": "example.com/app:1",
+		"cluster/deployment.apps.json": "--entrypoints.web.address=:80", "cluster/namespace.json": `"name": "shop"`,
+	} {
+		if !strings.Contains(files[path], want) {
+			t.Errorf("%s lacks %s: %.300s", path, want, files[path])
+		}
+	}
+	for _, e := range index.Entries {
+		if e.Failed != "" && !e.Absent && e.Path != "cluster/pods.log" {
+			t.Errorf("%s: %s", e.Path, e.Failed)
+		}
+		if strings.Contains(e.Path, "openshift.io") && !e.Absent {
+			t.Errorf("%s is of a kind that is not there: %q", e.Path, e.Failed)
+		}
+	}
+}
+
+func TestAnAPIThatIsDownIsAskedOnce(t *testing.T) {
+	asked := 0
+	c := &Cluster{Logs: func(context.Context, []string, int64) ([]kube.PodLog, error) { return nil, nil }}
+	for range 5 {
+		_, err := c.ask(t.Context(), func(context.Context) ([]byte, error) {
+			asked++
+			return nil, os.ErrDeadlineExceeded
+		})
+		if err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+}

@@ -1,0 +1,177 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Units are those whose journals are collected.
+func Units() []string {
+	return []string{
+		"podman-etcd", "holdfast-agent", "holdfast-install", "holdfast-apply", "corosync", "pacemaker", "pcsd", "kubelet", "containerd", "chronyd", "systemd-timesyncd",
+	}
+}
+
+// lines is how much of each journal is collected at most.
+const lines = 20000
+
+// command is something a host prints that holds no secret.
+type command struct {
+	path, what string
+	line       []string
+	tail       bool // it is long, and its end counts
+}
+
+// commands are what a host is asked. None of them is a shell, so that they mean
+// the same however they get to the host.
+func commands(since time.Duration) []command {
+	out := []command{
+		{"versions/holdfast.txt", "version of holdfast", []string{"holdfast", "version"}, false},
+		{"versions/kernel.txt", "version of the kernel", []string{"uname", "-a"}, false},
+		{"versions/os-release.txt", "operating system", []string{"cat", "/etc/os-release"}, false},
+		{"versions/packages.txt", "versions of the cluster's packages", []string{"dpkg-query", "--show", "corosync*", "pacemaker*", "pcs*", "fence-agents*", "podman*", "keepalived*", "haproxy*", "libqb*"}, false},
+		{"versions/packages-rpm.txt", "the same where packages are RPMs", []string{"rpm", "--query", "corosync", "pacemaker", "pcs", "fence-agents-common", "podman", "keepalived", "haproxy", "libqb"}, false},
+		{"versions/kubelet.txt", "version of kubelet", []string{"kubelet", "--version"}, false},
+		{"explain.txt", "what etcd does and why", []string{"holdfast", "explain", "-o", "json"}, false},
+		{"fencing/facts.json", "devices of fencing, without their accounts", []string{"holdfast", "fencing", "facts"}, false},
+	}
+	for _, q := range pacemaker.Evidence() {
+		out = append(out, command{"pacemaker/" + q.File, q.What, q.Line, false})
+	}
+	out = append(out, []command{
+		{"etcd/containers.txt", "podman's containers", []string{"podman", "--cgroup-manager=cgroupfs", "ps", "--all"}, false},
+		{"etcd/etcd.log", "log of etcd", []string{"tail", "--lines=5000", state.EtcdLogFile}, true},
+		{"etcd/output.log", "what etcd said before it had its log, or as it panicked", []string{"podman", "--cgroup-manager=cgroupfs", "logs", "--timestamps", "--tail", "5000", "etcd"}, true},
+		{"network/addresses.txt", "addresses", []string{"ip", "address"}, false},
+		{"network/routes.txt", "routes", []string{"ip", "route", "show", "table", "all"}, false},
+		{"network/routes6.txt", "routes of IPv6", []string{"ip", "-6", "route", "show", "table", "all"}, false},
+		{"network/neighbours.txt", "neighbours", []string{"ip", "neighbour"}, false},
+		{"network/sockets.txt", "who listens", []string{"ss", "--listening", "--tcp", "--udp", "--numeric", "--processes"}, false},
+		{"network/nft.txt", "rules of nftables", []string{"nft", "list", "ruleset"}, false},
+		{"disk/space.txt", "room on disks", []string{"df", "--human-readable", "--print-type"}, false},
+		{"disk/inodes.txt", "inodes on disks", []string{"df", "--inodes"}, false},
+		{"disk/devices.txt", "disks", []string{"lsblk", "--fs"}, false},
+		{"load/memory.txt", "memory", []string{"free", "--mebi"}, false},
+		{"load/uptime.txt", "load, and since when it is up", []string{"uptime"}, false},
+		{"load/processes.txt", "names of processes, without their arguments", []string{"ps", "-e", "-o", "pid,ppid,stat,etimes,pcpu,rss,comm"}, false},
+		{"time/clock.txt", "the clock and who sets it", []string{"timedatectl", "status"}, false},
+		{"time/chrony.txt", "chrony's view of the clock", []string{"chronyc", "-n", "tracking"}, false},
+		{"units.txt", "units of systemd", []string{"systemctl", "--no-pager", "list-units", "--all"}, false},
+		{"containers.txt", "containers of Kubernetes", []string{"crictl", "ps", "--all"}, false},
+		{"certificates.txt", "when certificates end", []string{"kubeadm", "certs", "check-expiration"}, false},
+		{"files.txt", "names of files, not what is in them", []string{"ls", "-laR", "/etc/kubernetes", "/etc/holdfast", "/var/lib/holdfast", "/run/holdfast"}, true},
+		{"journal/kernel.log", "the kernel's messages", journal(since, "--dmesg"), true},
+	}...)
+	for _, unit := range Units() {
+		out = append(out, command{"journal/" + unit + ".log", "journal of " + unit, journal(since, "--unit="+unit), true})
+	}
+	return out
+}
+
+func journal(since time.Duration, what string) []string {
+	return []string{
+		"journalctl", "--no-pager", "--quiet", "--output=short-iso-precise", "--utc", "--lines=" + strconv.Itoa(lines),
+		"--since=-" + strconv.Itoa(int(since.Seconds())) + "s", what,
+	}
+}
+
+// fileSet are files of a host that hold no secret: one, or those of a folder
+// whose path fits. An expression means the same where a shell is on the way, as
+// behind ssh: that would expand a pattern.
+type fileSet struct{ path, what, at, name string }
+
+// files are those that are collected. What is not here is not: /etc/holdfast/
+// fencing, site.json and join-key, /etc/kubernetes/*.conf and pki, Corosync's authkey and
+// pcsd's tokens are left where they are.
+func files() []fileSet {
+	return []fileSet{
+		{"pacemaker/corosync.conf", "Corosync's configuration", corosync.Path, ""},
+		{"etcd/record.json", "the record of etcd", state.EtcdRecordPath, ""},
+		{"etcd/parameters.txt", "parameters of etcd", filepath.Dir(state.EtcdParametersPath), `.+[.]json`},
+		{"etcd/run.txt", "what etcd's agent remembers of this boot", filepath.Dir(state.EtcdWishPath), `.+[.]json`},
+		{"fencing/history.jsonl", "fences by this host", state.FencingHistoryPath, ""},
+		{"fencing/confirmations.jsonl", "what persons confirmed on this host", state.ConfirmationsPath, ""},
+		{"fencing/fenced.txt", "proofs of fences of this boot", state.FencedDir, `.+[.]json`},
+		{"incidents.txt", "reports of incidents", "/var/lib/holdfast/incidents", `.+[.]json`},
+		{"events.txt", "what the programs of the host noted", state.EventsDir, `.+[.]jsonl`},
+		{"network/network.json", "how the network of the host is doing", state.NetworkStatusPath, ""},
+		{"network/kept.txt", "what of the network outlives a boot", "/var/lib/holdfast/network", `.+[.]json`},
+		{"network/keepalived.txt", "keepalived's configuration", "/etc/holdfast/keepalived", `.+[.]conf`},
+		{"network/haproxy.txt", "haproxy's configuration", "/etc/holdfast/haproxy", `.+[.]cfg`},
+		{"network/coredns.txt", "CoreDNS's configuration", "/etc/holdfast/coredns", `.+`},
+		{"network/resolv.conf", "the resolver's configuration", "/etc/resolv.conf", ""},
+		{"network/hosts", "names of the host's own", "/etc/hosts", ""},
+		{"pacemaker/holdfast.json", "what the agent knows of Pacemaker", "/run/holdfast/pacemaker.json", ""},
+		{"pacemaker/holdfast-kept.txt", "the last of it that was different", "/var/lib/holdfast/pacemaker", `.+[.]json`},
+		{"install/progress.txt", "how the installation went", "/var/lib/holdfast/install", `.+/progress[.]json`},
+		{"install/reported.json", "what hosts reported of their installation", "/run/holdfast/progress.json", ""},
+		{"kubernetes/manifests.txt", "static pods", "/etc/kubernetes/manifests", `.+[.]yaml`},
+		{"kubernetes/etcd-pod.txt", "the pod of etcd", "/etc/kubernetes/static-pod-resources", `.+/pod[.]yaml`},
+		{"kubernetes/kubelet.yaml", "kubelet's configuration", "/var/lib/kubelet/config.yaml", ""},
+		{"kubernetes/pods.txt", "ends of the logs of the cluster's own pods", podLogs, `.+/kube-system_.+[.]log`},
+	}
+}
+
+// podLogs is where kubelet keeps logs.
+const podLogs = "/var/log/pods"
+
+// fileBytes is how much of the end of each file is taken.
+const fileBytes = "2097152"
+
+// line is the command that prints them, each below its name.
+func (f fileSet) line() []string {
+	switch {
+	case f.name == "":
+		return []string{"tail", "--bytes=" + fileBytes, f.at}
+	case f.at == podLogs:
+		return []string{"find", f.at, "-regex", f.name, "-exec", "tail", "--verbose", "--bytes=131072", "{}", "+"}
+	}
+	return []string{"find", f.at, "-maxdepth", "3", "-type", "f", "-regex", f.name, "-exec", "tail", "--verbose", "--bytes=" + fileBytes, "{}", "+"}
+}
+
+// Host lists what is collected from one host, with the journals of a time.
+func Host(name string, since time.Duration, run host.Runner) []Item {
+	var out []Item
+	run = reached(run)
+	add := func(path, what string, tail, heavy bool, line []string) {
+		out = append(out, Item{
+			Path: "hosts/" + name + "/" + path, From: name, What: what, Tail: tail, Heavy: heavy,
+			Collect: func(ctx context.Context) ([]byte, error) { return run(ctx, line...) },
+		})
+	}
+	for _, c := range commands(since) {
+		add(c.path, c.what, c.tail, c.tail, c.line)
+	}
+	for _, f := range files() {
+		add(f.path, f.what, true, f.at == podLogs, f.line())
+	}
+	return out
+}
+
+// reached asks a host first whether it is there: one that is off is not waited
+// for again for each thing.
+func reached(run host.Runner) host.Runner {
+	var first sync.Once
+	var gone error
+	return func(ctx context.Context, line ...string) ([]byte, error) {
+		first.Do(func() { _, gone = run(ctx, "true") })
+		if gone != nil {
+			return nil, fmt.Errorf("the host cannot be reached: %w", gone)
+		}
+		return run(ctx, line...)
+	}
+}
+
+// sitePath is where a host keeps what it was installed with; only its secrets
+// are read, to be known.
+const sitePath = site.Path

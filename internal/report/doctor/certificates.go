@@ -1,0 +1,77 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Where certificates of a host are.
+var (
+	certificateFiles = []string{
+		"/etc/kubernetes/pki/*.crt", state.EtcdPKIDir + "/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
+		"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet-server-current.pem",
+	}
+	kubeconfigs = "/etc/kubernetes/*.conf"
+)
+
+// certificates are those that parts of the cluster on this host use.
+func (l *look) certificates() ([]decide.Certificate, error) {
+	var out []decide.Certificate
+	for _, pattern := range append(slices.Clone(certificateFiles), kubeconfigs) {
+		paths, err := filepath.Glob(l.path(pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			name := "/" + strings.TrimPrefix(strings.TrimPrefix(path, l.Root), "/")
+			c, found, err := l.certificate(name, pattern == kubeconfigs)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				out = append(out, c)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("none is found where kubeadm and kubelet keep theirs")
+	}
+	return out, nil
+}
+
+// certificate reads the first certificate of a file. A kubeconfig may have none:
+// kubelet's names a file that is looked at anyway.
+func (l *look) certificate(name string, kubeconfig bool) (c decide.Certificate, found bool, err error) {
+	data, err := l.read(name)
+	if err != nil {
+		return c, false, err
+	}
+	if kubeconfig {
+		if data, err = kube.ClientCertificates(data); err != nil {
+			return c, false, fmt.Errorf("%s: %w", name, err)
+		}
+		if len(data) == 0 {
+			return c, false, nil
+		}
+	}
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		x, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return c, false, fmt.Errorf("%s: %w", name, err)
+		}
+		return decide.Certificate{Path: name, Ends: x.NotAfter, Authority: x.IsCA}, true, nil
+	}
+	return c, false, fmt.Errorf("%s: there is no certificate in it", name)
+}

@@ -1,0 +1,200 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	filter "github.com/holdfast/holdfast/internal/adapter/firewall"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/ports"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Site is what a host knows of its cluster without asking anybody.
+type Site struct {
+	Settings state.NetworkSettings
+	Workers  int
+	// ControlPlane is true on a control plane, Flannel where the pod network is ours.
+	ControlPlane bool
+	Flannel      bool
+}
+
+// Eyes look at one host.
+type Eyes struct {
+	// Root is the directory that is the host's root.
+	Root string
+	// Site is unknown on a host that belongs to no cluster.
+	Site state.Fact[Site]
+	// DataDir is etcd's, on whose disk Disk measures, if that is asked for.
+	DataDir string
+	Disk    bool
+	Now     func() time.Time
+
+	// What follows reaches out of the process; tests put their own in.
+	Name    func() (string, error)
+	Run     func(context.Context, host.Cmd) ([]byte, error)
+	Network func() (netwatch.Snapshot, error)
+	Resolve func(context.Context, string) ([]string, error)
+	Get     func(ctx context.Context, url string) ([]byte, error)
+	Kernel  func() (synchronised bool, err error)
+	BMC     func(context.Context, bmc.Address) (redfish.Shown, error)
+	// Table is whether the host has our table of ports, Firewalls are those of the
+	// site.
+	Table     func() (bool, error)
+	Firewalls func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error)
+}
+
+// This returns the eyes for the host that this process runs on. site says what is
+// known of the cluster; with disk, etcd's disk is measured by writing to it.
+func This(site state.Fact[Site], disk bool) Eyes {
+	return Eyes{
+		Root: "/", Site: site, DataDir: state.EtcdDataDir, Disk: disk, Now: time.Now,
+		Name:    os.Hostname,
+		Run:     host.Run,
+		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
+		Resolve: net.DefaultResolver.LookupHost,
+		Get:     get, Kernel: kernelClock, BMC: shownBy,
+		Table: filter.Table{}.There, Firewalls: filter.ThisSite().Look,
+	}
+}
+
+// The bounds of one question.
+const (
+	toolTime = 5 * time.Second
+	nameTime = 3 * time.Second
+	maxFile  = 8 << 20
+)
+
+// look is one look at a host.
+type look struct {
+	Eyes
+
+	h       decide.Host
+	network netwatch.Snapshot
+	units   map[string]string
+}
+
+// Host looks at the host.
+func (e Eyes) Host(ctx context.Context) decide.Host {
+	l := look{Eyes: e}
+	l.h.From = e.Now()
+	name, err := e.Name()
+	l.note("own name", err)
+	l.h.Name = strings.ToLower(name)
+	if e.Site.Known {
+		s := e.Site.Value
+		l.h.Topology = state.Known(decide.Topology{ControlPlanes: s.Settings.ControlPlanes, Workers: s.Workers, Fencing: s.Settings.Fencing})
+	}
+	l.network, err = e.Network()
+	l.note("network", err)
+	l.units, err = l.activeUnits(ctx)
+	l.note("units", err)
+	l.h.Clock = fact(&l, "clock", l.clock)
+	l.h.Swap = fact(&l, "swap", l.swap)
+	l.h.Rebooters = fact(&l, "automatic reboots", l.rebooters)
+	l.h.Names = fact(&l, "names", func() ([]decide.Name, error) { return l.names(ctx) })
+	l.h.NICs = fact(&l, "interfaces", l.nics)
+	l.h.Certificates = fact(&l, "certificates", l.certificates)
+	l.h.Etcd = fact(&l, "metrics of etcd", func() (decide.Etcd, error) { return l.etcd(ctx) })
+	if e.Site.Known {
+		l.h.Firewall = fact(&l, "firewalls", func() (decide.Firewall, error) { return l.firewall(ctx) })
+	}
+	if e.Site.Known && e.Site.Value.Settings.Fencing {
+		l.twoNodes(ctx)
+	}
+	if e.Disk {
+		l.h.Disk = fact(&l, "disk", func() (decide.Disk, error) { return measure(ctx, e.path(e.DataDir), diskBounds, e.Now) })
+	}
+	l.h.To = e.Now()
+	return l.h
+}
+
+// twoNodes looks at what only hosts have that fence each other.
+func (l *look) twoNodes(ctx context.Context) {
+	switches := l.switches(ctx)
+	l.h.Watchdogs = fact(l, "watchdogs", l.watchdogs)
+	l.h.Rings = fact(l, "ring", func() ([]decide.Ring, error) { return l.rings(ctx, switches) })
+	l.h.RingLacks = fact(l, "encryption of the ring", l.ringLacks)
+	l.h.BMCs = fact(l, "fence devices", func() ([]decide.BMC, error) { return l.bmcs(ctx, switches) })
+	l.h.Devices = fact(l, "Pacemaker's configuration", func() ([]decide.Device, error) { return l.devices(ctx) })
+}
+
+func (e Eyes) path(name string) string { return filepath.Join(e.Root, name) }
+
+// note keeps why something is not known.
+func (l *look) note(what string, err error) {
+	if err != nil {
+		l.h.Trouble = append(l.h.Trouble, what+": "+err.Error())
+	}
+}
+
+// fact asks for something, and knows it or why it does not.
+func fact[T any](l *look, what string, ask func() (T, error)) state.Fact[T] {
+	v, err := ask()
+	if err != nil {
+		l.note(what, err)
+		return state.Fact[T]{}
+	}
+	return state.Known(v)
+}
+
+// tool runs a program that answers soon or not at all.
+func (l *look) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
+	return l.ask(ctx, host.Command(name, args...))
+}
+
+func (l *look) ask(ctx context.Context, c host.Cmd) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("no answer in %s", toolTime))
+	defer cancel()
+	return l.Run(ctx, c)
+}
+
+// read reads a small file of the host.
+func (l *look) read(name string) ([]byte, error) {
+	f, err := os.Open(l.path(name))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s has more than %d MiB", name, maxFile>>20)
+	}
+	return data, err
+}
+
+func (l *look) exists(name string) bool {
+	_, err := os.Stat(l.path(name))
+	return err == nil
+}
+
+// get reads a page of this host's loopback address.
+func get(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return nil, errors.New(res.Status)
+	}
+	return io.ReadAll(io.LimitReader(res.Body, maxFile))
+}

@@ -1,0 +1,363 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/nic"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/decide/uplink"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// corosync is what Corosync of this host is configured as.
+func (l *look) corosync() (corosync.Conf, error) {
+	text, err := l.read(corosync.Path)
+	if err != nil {
+		return corosync.Conf{}, err
+	}
+	return corosync.Parse(text)
+}
+
+// rings are the links of Corosync, in their order.
+func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decide.Ring, error) {
+	c, err := l.corosync()
+	if err != nil {
+		return nil, err
+	}
+	out := []decide.Ring{}
+	for _, n := range c.Nodes {
+		if n.Name != l.h.Name {
+			continue
+		}
+		for _, address := range n.Addresses {
+			out = append(out, l.ring(ctx, address, switches))
+		}
+	}
+	return out, nil
+}
+
+// ringLacks is what packets of Corosync lack to be encrypted and signed.
+func (l *look) ringLacks() (string, error) {
+	c, err := l.corosync()
+	if err != nil {
+		return "", err
+	}
+	return twonode.CorosyncOf(c).Plain(), nil
+}
+
+// ring is the link at one of this host's addresses.
+func (l *look) ring(ctx context.Context, address string, switches map[string][]string) decide.Ring {
+	r := decide.Ring{Address: address}
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		a = l.first(ctx, address) // a name
+	}
+	for _, own := range l.network.Addresses {
+		if own.Prefix.Addr() == a.Unmap() {
+			r.Interface, r.Subnet = own.Interface, own.Prefix.Masked().String()
+		}
+	}
+	if r.Interface == "" {
+		return r
+	}
+	r.MTU = l.number("/sys/class/net/" + r.Interface + "/mtu")
+	ports := l.ports(r.Interface, 0)
+	if len(ports) > 1 {
+		r.Bond = len(ports)
+	}
+	r.Switches = through(ports, switches)
+	return r
+}
+
+// first is the first address of a name, invalid where there is none.
+func (l *look) first(ctx context.Context, name string) netip.Addr {
+	list, err := l.resolve(ctx, name)
+	if err != nil || len(list) == 0 {
+		return netip.Addr{}
+	}
+	a, _ := netip.ParseAddr(list[0])
+	return a.Unmap()
+}
+
+func (l *look) resolve(ctx context.Context, name string) ([]string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, nameTime, fmt.Errorf("no answer in %s", nameTime))
+	defer cancel()
+	return l.Resolve(ctx, name)
+}
+
+func (l *look) number(name string) int {
+	data, err := l.read(name)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	return n
+}
+
+// deepest bounds how far interfaces are followed: a bridge on a VLAN on a bond.
+const deepest = 4
+
+// ports are the interfaces that an interface is made of in the end: the slaves
+// of a bond, or itself.
+func (l *look) ports(name string, deep int) []string {
+	if slaves, err := l.read("/sys/class/net/" + name + "/bonding/slaves"); err == nil {
+		return strings.Fields(string(slaves))
+	}
+	lower, err := filepath.Glob(l.path("/sys/class/net/" + name + "/lower_*"))
+	if err != nil || len(lower) != 1 || deep == deepest {
+		return []string{name} // over several without a bond nobody knows which way is taken
+	}
+	return l.ports(strings.TrimPrefix(filepath.Base(lower[0]), "lower_"), deep+1)
+}
+
+// through are the switches behind ports, each once.
+func through(ports []string, switches map[string][]string) []string {
+	var out []string
+	for _, p := range ports {
+		out = append(out, switches[p]...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// neighbours is what lldpctl prints as json0, whose shape does not depend on
+// how many there are.
+type neighbours struct {
+	LLDP []struct {
+		Interface []struct {
+			Name    string `json:"name"`
+			Chassis []struct {
+				ID   []struct{ Value string } `json:"id"`
+				Name []struct{ Value string } `json:"name"`
+			} `json:"chassis"`
+		} `json:"interface"`
+	} `json:"lldp"`
+}
+
+// switches are what LLDP hears at each interface; nothing where nobody listens,
+// which is no trouble: it only makes less visible.
+func (l *look) switches(ctx context.Context) map[string][]string {
+	out, err := l.tool(ctx, "lldpctl", "-f", "json0")
+	if err != nil {
+		return nil
+	}
+	return switchesOf(out)
+}
+
+func switchesOf(text []byte) map[string][]string {
+	var n neighbours
+	if json.Unmarshal(text, &n) != nil {
+		return nil
+	}
+	found := map[string][]string{}
+	for _, all := range n.LLDP {
+		for _, i := range all.Interface {
+			for _, c := range i.Chassis {
+				name := ""
+				for _, v := range slices.Concat(c.Name, c.ID) {
+					name = cmp.Or(name, v.Value)
+				}
+				found[i.Name] = append(found[i.Name], name)
+			}
+		}
+	}
+	return found
+}
+
+// bmcs are the devices that this host holds. Their accounts stay where they are.
+func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide.BMC, error) {
+	files := records.Files{Root: l.path("")}
+	targets, err := files.Targets()
+	if err != nil {
+		return nil, err
+	}
+	history, err := files.Fences()
+	if err != nil {
+		return nil, err
+	}
+	totals, err := files.FenceTotals()
+	if err != nil {
+		return nil, err
+	}
+	out := []decide.BMC{}
+	for _, target := range targets {
+		if target == l.h.Name {
+			continue // only its peer would use it
+		}
+		dev, err := fence.ReadDevice(files, target)
+		if err != nil {
+			return nil, err
+		}
+		b := decide.BMC{
+			Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != "", Pinned: dev.Fingerprint != "",
+			Fingerprint: redfish.PlainFingerprint(dev.Fingerprint), FirstSight: dev.FirstSight,
+		}
+		b.Proven = totals[target].Cut // the history may have lost it
+		l.tried(&b, history)
+		l.way(ctx, &b, dev.Address, switches)
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// tried is what fences of a target have shown: only one that had to cut the
+// power shows anything.
+func (l *look) tried(b *decide.BMC, history []state.FenceEntry) {
+	const lately = 10
+	counted := 0
+	for _, r := range slices.Backward(history) {
+		if r.Target != b.Target || !r.Off || r.Requests == 0 {
+			continue
+		}
+		if counted == 0 {
+			b.Proven = r.Time
+		}
+		if counted++; counted > lately {
+			return
+		}
+		b.Slowest = max(b.Slowest, r.Phases.Identify+r.Phases.PowerOff+r.Phases.Evidence)
+	}
+}
+
+// way finds how this host reaches a BMC.
+func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches map[string][]string) {
+	parsed, err := bmc.Parse(address)
+	if err != nil {
+		return
+	}
+	at, err := netip.ParseAddr(parsed.Host)
+	if err != nil {
+		at = l.first(ctx, parsed.Host)
+	}
+	if !at.IsValid() {
+		return
+	}
+	b.Address = at.Unmap().String()
+	b.Shows = l.shown(ctx, parsed, b.Target)
+	if r, ok := route(l.network.Routes, at.Unmap()); ok {
+		b.Interface = r.Interface
+		if r.Gateway.IsValid() {
+			b.Gateway = r.Gateway.String()
+		}
+		b.Switches = through(l.ports(r.Interface, 0), switches)
+	}
+}
+
+// shownBy asks a BMC without an account.
+func shownBy(ctx context.Context, at bmc.Address) (redfish.Shown, error) {
+	return redfish.ShownBy(ctx, redfish.Endpoint{Address: at, Timeout: toolTime})
+}
+
+// shown is what a BMC shows to anybody.
+func (l *look) shown(ctx context.Context, at bmc.Address, target string) state.Fact[decide.Shown] {
+	s, err := l.BMC(ctx, at)
+	if err != nil {
+		// Its reason alone: where the BMC is, is not for everybody who reads nodes.
+		l.note("BMC of "+target, errors.New(cmp.Or(string(redfish.ReasonOf(err)), "no answer")+" (sudo holdfast fencing verify says more)"))
+		return state.Fact[decide.Shown]{}
+	}
+	out := decide.Shown{Fingerprint: s.Fingerprint, Ends: s.Ends}
+	if !s.Clock.IsZero() { // told to the second
+		out.Offset = state.Known(decide.Offset{Low: s.Clock.Sub(s.Answered), High: s.Clock.Add(time.Second).Sub(s.Asked)})
+	}
+	return state.Known(out)
+}
+
+// route is the way to an address: the most specific one, then that of the
+// smallest metric.
+func route(routes []state.HostRoute, to netip.Addr) (best state.HostRoute, ok bool) {
+	for _, r := range routes {
+		if !r.Destination.Contains(to) {
+			continue
+		}
+		if !ok || cmp.Or(cmp.Compare(r.Destination.Bits(), best.Destination.Bits()), cmp.Compare(best.Metric, r.Metric)) > 0 {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+// devices are the fence devices that Pacemaker has.
+func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
+	text, err := l.ask(ctx, pacemaker.Configuration())
+	if err != nil {
+		return nil, err
+	}
+	c, err := twonode.ParseCIB(text)
+	if err != nil {
+		return nil, err
+	}
+	out := []decide.Device{}
+	for _, r := range c.Resources {
+		if agent, ok := strings.CutPrefix(r.Agent, "stonith:"); ok {
+			out = append(out, decide.Device{ID: r.ID, Agent: agent, Ours: agent == twonode.FenceAgent})
+		}
+	}
+	return out, nil
+}
+
+// names looks the cluster's own names up, as any program on this host would.
+func (l *look) names(ctx context.Context) ([]decide.Name, error) {
+	if !l.Site.Known {
+		return nil, errors.New("this host belongs to no cluster")
+	}
+	s := l.Site.Value.Settings
+	api, ingress := texts(s.APIVIPs), texts(s.IngressVIPs)
+	if !s.ManagedVIPs {
+		api, ingress = nil, nil
+	}
+	var out []decide.Name
+	for _, n := range []decide.Name{
+		{Name: "api." + s.Domain, Want: api},
+		{Name: "api-int." + s.Domain, Want: api},
+		{Name: "holdfast-doctor.apps." + s.Domain, Want: ingress},
+	} {
+		list, err := l.resolve(ctx, n.Name)
+		if n.Addresses = list; err != nil {
+			n.Problem = err.Error()
+		}
+		slices.Sort(n.Addresses)
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// nics is what the kernel does with the interfaces that lead out of the host.
+func (l *look) nics() (decide.NICs, error) {
+	kernel := nic.Kernel{Root: l.Root}
+	links, err := kernel.Links()
+	if err != nil {
+		return decide.NICs{}, err
+	}
+	settings, err := kernel.Settings()
+	if err != nil {
+		return decide.NICs{}, err
+	}
+	own := uplink.Own(state.NetworkView{Addresses: l.network.Addresses, Settings: l.Site.Value.Settings})
+	return decide.NICs{Uplinks: uplink.Uplinks(links, own), LooseARP: settings.Loose(), Deaf: uplink.Deaf(links, own)}, nil
+}
+
+func texts(list []netip.Addr) []string {
+	var out []string
+	for _, a := range list {
+		out = append(out, a.String())
+	}
+	return out
+}

@@ -1,0 +1,30 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// ReadSite reads what this host was installed for. On a machine that is no host
+// of a cluster it is unknown, and the error says so.
+func ReadSite() (state.Fact[Site], error) {
+	data, err := os.ReadFile(site.Path)
+	if err != nil {
+		return state.Fact[Site]{}, err
+	}
+	s, err := site.Unmarshal(data)
+	if err != nil {
+		return state.Fact[Site]{}, fmt.Errorf("%s: %w", site.Path, err)
+	}
+	kept, err := settings.Load(s, settings.Path)
+	if err != nil {
+		return state.Fact[Site]{}, err
+	}
+	return state.Known(Site{
+		Settings: kept, Workers: s.Topology().Workers, ControlPlane: s.Role.ControlPlane(), Flannel: s.Flannel(),
+	}), nil
+}

@@ -1,0 +1,54 @@
+// Package explain gathers what an explanation is made from: the report of this
+// host's agent of etcd, or where that does not answer, what lies on the disk,
+// or a recorded snapshot. What it cannot see it says; it changes nothing.
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// answerTime bounds one question to the agent, which has its answer ready.
+const answerTime = 5 * time.Second
+
+// ErrNoAgent says that no agent answers on this host.
+var ErrNoAgent = errors.New("the agent of etcd (podman-etcd.service) does not answer")
+
+// Ask returns the report of the agent that listens on a socket. It returns an
+// error that is ErrNoAgent where nobody listens or answers in time.
+func Ask(ctx context.Context, socket string) (state.EtcdReport, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	r, err := keeperclient.Report(ctx, socket)
+	if _, broken := errors.AsType[*keeperclient.UnreadableError](err); broken {
+		return r, fmt.Errorf("report of the agent of etcd: %w", err)
+	}
+	if err != nil {
+		return r, unanswered(socket, err)
+	}
+	return r, nil
+}
+
+// unanswered says why there is no answer, in the words of a person.
+func unanswered(socket string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("ask the agent of etcd: only root may: run it with sudo: %w", fs.ErrPermission)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s does not exist", ErrNoAgent, socket)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: nobody listens on %s", ErrNoAgent, socket)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: no answer within %s", ErrNoAgent, answerTime)
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNoAgent, err)
+}

@@ -1,0 +1,273 @@
+// Package incident keeps reports of incidents where people find them: in files
+// of the host, and in one ConfigMap of each host. Who writes both is the agent
+// of that host alone; what a report says decides decide/incident.
+package incident
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+)
+
+const (
+	// Dir is where a host keeps its reports, one file each.
+	Dir = "/var/lib/holdfast/incidents"
+	// Namespace is where the ConfigMaps of the hosts are.
+	Namespace = decide.ConfigMapNamespace
+	// Label is on each of them, and names its host.
+	Label = "holdfast.io/incidents"
+)
+
+// Kept is how many reports a host keeps, published how many of them, and of how
+// many records, it shows in the API.
+const (
+	Kept             = 50
+	published        = 10
+	publishedRecords = 300
+	// limit bounds a ConfigMap, in bytes: half of what the API takes.
+	limit = 512 << 10
+)
+
+const (
+	keyJournal   = "journal.json"
+	keyIncidents = "incidents.json"
+)
+
+// ConfigMap is the name of that of a host.
+func ConfigMap(host string) string { return decide.ConfigMapPrefix + host }
+
+// Published is what a host shows in the API: what it noted, and the reports
+// that it knows.
+type Published struct {
+	Records   []decide.Record
+	Incidents []decide.Incident
+}
+
+// Encode returns the data of the ConfigMap; of what is too long for it the
+// oldest is left out.
+func (p Published) Encode() (map[string]string, error) {
+	records := decide.Newest(p.Records, publishedRecords)
+	list := p.Incidents[max(0, len(p.Incidents)-published):]
+	for {
+		journal, err := json.Marshal(orEmpty(records))
+		if err != nil {
+			return nil, err
+		}
+		reports, err := json.Marshal(orEmpty(list))
+		if err != nil {
+			return nil, err
+		}
+		if len(journal)+len(reports) <= limit || len(list) == 0 && len(records) < 2 {
+			return map[string]string{keyJournal: string(journal), keyIncidents: string(reports)}, nil
+		}
+		if len(list) > 1 {
+			list = list[1:]
+			continue
+		}
+		list, records = nil, decide.Newest(records, len(records)/2)
+	}
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// Decode reads what Encode wrote.
+func Decode(data map[string]string) (Published, error) {
+	var p Published
+	err := errors.Join(decode(data[keyJournal], &p.Records), decode(data[keyIncidents], &p.Incidents))
+	p.Incidents = sound(p.Incidents)
+	return p, err
+}
+
+func decode(text string, into any) error {
+	if text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+// sound leaves out what is no report: others may write into a ConfigMap.
+func sound(list []decide.Incident) []decide.Incident {
+	return slices.DeleteFunc(list, func(i decide.Incident) bool { return !soundID(i.ID) || len(i.Failures) == 0 || len(i.Journals) == 0 })
+}
+
+// soundID reports whether an id may be a file's name.
+func soundID(id string) bool {
+	return id != "" && len(id) < 100 && !strings.ContainsFunc(id, func(r rune) bool {
+		return r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) && id[0] != '.'
+}
+
+// API is what is asked of the API.
+type API interface {
+	ConfigMaps(ctx context.Context, namespace, label string) (map[string]map[string]string, error)
+}
+
+var _ API = (*kube.Client)(nil)
+
+// Everyone returns what each host shows in the API, by host. What of a host is
+// not understood is said, and does not hide the others.
+func Everyone(ctx context.Context, api API) (map[string]Published, []string, error) {
+	all, err := api.ConfigMaps(ctx, Namespace, Label)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, limits := map[string]Published{}, []string(nil)
+	for name, data := range all {
+		p, err := Decode(data)
+		if err != nil {
+			limits = append(limits, fmt.Sprintf("ConfigMap %s/%s is not understood: %v", Namespace, name, err))
+		}
+		out[strings.TrimPrefix(name, ConfigMap(""))] = p
+	}
+	slices.Sort(limits)
+	return out, limits, nil
+}
+
+// List is the incidents that are known somewhere, the newest first.
+type List struct {
+	Incidents []decide.Incident `json:"incidents"`
+	// Source is where they are from: API, or a host's files.
+	Source string `json:"source"`
+	// Limits are what could not be seen, one sentence each.
+	Limits []string `json:"limits,omitempty"`
+}
+
+// InCluster returns the incidents that the hosts show in the API, each once,
+// from the journals of all of them.
+func InCluster(ctx context.Context, api API) (List, error) {
+	hosts, limits, err := Everyone(ctx, api)
+	if err != nil {
+		return List{}, err
+	}
+	l := List{Source: "API", Limits: limits}
+	if len(hosts) == 0 {
+		l.Limits = append(l.Limits, "no host shows incidents in the API: the agents of two-node control planes do, once they run")
+	}
+	var records []decide.Record
+	lists := [][]decide.Incident{}
+	for _, p := range hosts {
+		records = append(records, p.Records...)
+		lists = append(lists, p.Incidents)
+	}
+	l.Incidents = Newest(decide.Reports(records, lists...))
+	return l, nil
+}
+
+// OnHost returns the reports that a host keeps in files.
+func OnHost(dir string) (List, error) {
+	l := List{Source: "files of this host"}
+	list, problems, err := Files(dir)
+	if err != nil {
+		return l, err
+	}
+	l.Incidents, l.Limits = Newest(list), problems
+	return l, nil
+}
+
+// Newest turns the order round: the newest comes first.
+func Newest(list []decide.Incident) []decide.Incident {
+	out := orEmpty(slices.Clone(list))
+	slices.Reverse(out)
+	return out
+}
+
+// Files reads the reports of a folder, the oldest first. A file that is not
+// understood is said, and does not hide the others.
+func Files(dir string) ([]decide.Incident, []string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, []string{dir + " does not exist: no incident was ever reported here"}, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reports of incidents: %w", err)
+	}
+	var out []decide.Incident
+	var problems []string
+	for _, e := range entries {
+		if !isReport(e.Name()) {
+			continue
+		}
+		i, err := readFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		out = append(out, i)
+	}
+	return decide.Reports(nil, out), problems, nil
+}
+
+// isReport tells a report from what else is in the folder.
+func isReport(name string) bool {
+	id, ok := strings.CutSuffix(name, ".json")
+	return ok && soundID(id) && id[0] >= '0' && id[0] <= '9'
+}
+
+func readFile(path string) (decide.Incident, error) {
+	var i decide.Incident
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return i, fmt.Errorf("report of an incident: %w", err)
+	}
+	if err := json.Unmarshal(b, &i); err != nil || len(sound([]decide.Incident{i})) == 0 {
+		return i, fmt.Errorf("report of an incident %s is not understood: %w", path, errors.Join(err, fs.ErrInvalid))
+	}
+	return i, nil
+}
+
+// Write makes the reports of a folder these, the newest of them: those that
+// differ are written, those that are part of another one are removed.
+func Write(dir string, list []decide.Incident) error {
+	list = list[max(0, len(list)-Kept):]
+	names := map[string]bool{}
+	for _, i := range list {
+		names[i.ID+".json"] = true
+		if err := writeFile(filepath.Join(dir, i.ID+".json"), i); err != nil {
+			return err
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("reports of incidents: %w", err)
+	}
+	for _, e := range entries {
+		if isReport(e.Name()) && !names[e.Name()] {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return fmt.Errorf("reports of incidents: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// writeFile writes a report that differs. It holds no secret and may be read by
+// everybody on the host.
+func writeFile(path string, i decide.Incident) error {
+	data, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	data = append(data, '\n')
+	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
+		return nil
+	}
+	if err := host.WriteFileAtomic(path, data, 0o644); err != nil {
+		return fmt.Errorf("report of an incident: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/standing"
+)
+
+// saidAPI is who says what the API has.
+const saidAPI = "the API"
+
+// API is the API of a cluster at one address.
+type API struct {
+	// Name is how a person knows it.
+	Name string
+	// Reader reads without a cache: an answer is a sign of life.
+	Reader client.Reader
+	Now    func() time.Time
+
+	clock *clock // nil where answers have no date
+}
+
+// OpenKubeconfig is the API by a kubeconfig. Where server is not empty it is
+// asked there.
+func OpenKubeconfig(path, server string) (*API, error) {
+	cfg, err := kube.Access{Kubeconfig: path, Server: server}.Config()
+	if err != nil {
+		return nil, err
+	}
+	return OpenAPI(cfg)
+}
+
+// OpenAPI is the API by somebody's access. It reaches nothing yet, and never
+// asks which kinds there are: that would take as long as the rest.
+func OpenAPI(access *rest.Config) (*API, error) {
+	cfg := rest.CopyConfig(access)
+	cfg.Timeout = Limit
+	clock := &clock{now: time.Now}
+	cfg.Wrap(clock.through)
+	scheme, err := kube.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: kinds()})
+	if err != nil {
+		return nil, err
+	}
+	return &API{Name: "API at " + cfg.Host, Reader: reader, Now: time.Now, clock: clock}, nil
+}
+
+// kinds are those that are read.
+func kinds() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{})
+	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	m.AddSpecific(configv1.GroupVersion.WithKind("Infrastructure"), configv1.GroupVersion.WithResource("infrastructures"), configv1.GroupVersion.WithResource("infrastructure"), meta.RESTScopeRoot)
+	m.Add(configv1.GroupVersion.WithKind("ClusterOperator"), meta.RESTScopeRoot)
+	m.Add(etcdv1.GroupVersion.WithKind("PacemakerCluster"), meta.RESTScopeRoot)
+	m.Add(operatorv1.GroupVersion.WithKind("Etcd"), meta.RESTScopeRoot)
+	addInstalled(m)
+	return m
+}
+
+// Silent implements Source.
+func (a *API) Silent(limit time.Duration) standing.Source {
+	return standing.Source{Kind: standing.FromAPI, Name: a.Name, Failed: fmt.Sprintf("no answer within %s", limit)}
+}
+
+// Tell implements Source.
+func (a *API) Tell(ctx context.Context) standing.Facts {
+	began := a.Now()
+	t := told{facts: standing.Facts{}, now: began}
+	var group sync.WaitGroup
+	for _, look := range []func(context.Context, *told) error{
+		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents, a.site,
+	} {
+		group.Go(func() {
+			if err := look(ctx, &t); err != nil {
+				t.fail(err)
+			}
+		})
+	}
+	group.Wait()
+	f := t.facts
+	ended := a.Now()
+	f.Now = a.clock.of(ended)
+	source := standing.Source{Kind: standing.FromAPI, Name: a.Name, Took: ended.Sub(began), Limits: t.limits}
+	if differ := a.clock.words(); differ != "" {
+		source.Limits = append(source.Limits, differ)
+	}
+	if t.dead != nil {
+		return standing.Facts{Now: f.Now, Sources: []standing.Source{{Kind: standing.FromAPI, Name: a.Name, Failed: brief(t.dead, source.Took)}}}
+	}
+	f.Sources = []standing.Source{source}
+	return f
+}
+
+// told is what questions that are asked at once put together.
+type told struct {
+	mu     sync.Mutex
+	now    time.Time
+	facts  standing.Facts
+	limits []string
+	dead   error
+}
+
+// with changes the facts.
+func (t *told) with(change func(f *standing.Facts)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.facts)
+}
+
+// fail tells a refusal, which is an answer, from silence. That there is no such
+// object or kind was told by whoever asked for it.
+func (t *told) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) && !apierrors.IsServiceUnavailable(err) {
+		t.limits = append(t.limits, firstLine(err.Error()))
+		return
+	}
+	t.dead = err
+}
+
+// limit says something that could not be told.
+func (t *told) limit(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limits = append(t.limits, text)
+}
+
+// none is whether there is no such object, or not even the kind.
+func none(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// brief is why an API does not answer, without the URLs that the client puts
+// before it.
+func brief(err error, took time.Duration) string {
+	var timeout net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Sprintf("no answer within %s", took.Round(100*time.Millisecond))
+	}
+	text := firstLine(err.Error())
+	if i := strings.LastIndex(text, `": `); i >= 0 {
+		text = text[i+3:]
+	}
+	return text
+}
+
+func (a *API) nodes(ctx context.Context, t *told) error {
+	var list corev1.NodeList
+	if err := a.Reader.List(ctx, &list); err != nil {
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	t.with(func(f *standing.Facts) {
+		names := []string{}
+		for i := range list.Items {
+			f.Hosts = append(f.Hosts, hostOf(&list.Items[i], t.now))
+			names = append(names, list.Items[i].Name)
+		}
+		f.Nodes = standing.Know(names, saidAPI, t.now)
+		f.Hosts = merged(f.Hosts)
+	})
+	return nil
+}
+
+// merged puts hosts of one name together: nodes and members may come in any
+// order.
+func merged(hosts []standing.Host) []standing.Host {
+	return standing.Merge(standing.Facts{Hosts: hosts}).Hosts
+}
+
+func (a *API) infrastructure(ctx context.Context, t *told) error {
+	infra := &configv1.Infrastructure{}
+	err := a.Reader.Get(ctx, client.ObjectKey{Name: clusterName}, infra)
+	if none(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the Infrastructure object: %w", err)
+	}
+	t.with(func(f *standing.Facts) { describeSite(f, infra, t.now) })
+	return nil
+}
+
+func (a *API) pacemaker(ctx context.Context, t *told) error {
+	o := &etcdv1.PacemakerCluster{}
+	err := a.Reader.Get(ctx, client.ObjectKey{Name: clusterName}, o)
+	switch {
+	case none(err):
+		t.with(func(f *standing.Facts) { f.Pacemaker.Why = "there is no PacemakerCluster" })
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the PacemakerCluster: %w", err)
+	}
+	t.with(func(f *standing.Facts) {
+		if o.Status.LastUpdated.IsZero() {
+			f.Pacemaker.Why = "no host has reported on Pacemaker yet"
+			return
+		}
+		f.Pacemaker = standing.Know(o.Status, saidAPI, o.Status.LastUpdated.Time)
+		for _, n := range nodesOf(o.Status) { // their Nodes may be gone
+			f.Hosts = append(f.Hosts, standing.Host{Name: n, ControlPlane: true})
+		}
+		f.Hosts = merged(f.Hosts)
+	})
+	return nil
+}
+
+func (a *API) setUp(ctx context.Context, t *told) error {
+	o := &operatorv1.Etcd{}
+	err := a.Reader.Get(ctx, client.ObjectKey{Name: clusterName}, o)
+	if none(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the Etcd object: %w", err)
+	}
+	t.with(func(f *standing.Facts) { f.SetUp = setUpOf(o, t.now) })
+	return nil
+}
+
+func (a *API) operators(ctx context.Context, t *told) error {
+	var list configv1.ClusterOperatorList
+	err := a.Reader.List(ctx, &list)
+	if none(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the ClusterOperators: %w", err)
+	}
+	t.with(func(f *standing.Facts) { f.Operators = standing.Know(unwell(list.Items), saidAPI, t.now) })
+	return nil
+}
+
+// members are etcd's static pods, where kubelet runs it.
+func (a *API) members(ctx context.Context, t *told) error {
+	var list corev1.PodList
+	err := a.Reader.List(ctx, &list, client.InNamespace("kube-system"), client.MatchingLabels{"component": "etcd"})
+	if err != nil {
+		return fmt.Errorf("read etcd's pods: %w", err)
+	}
+	t.with(func(f *standing.Facts) {
+		for i := range list.Items {
+			f.Hosts = append(f.Hosts, standing.Host{Name: list.Items[i].Spec.NodeName, Member: memberOf(&list.Items[i], t.now)})
+		}
+		f.Hosts = merged(f.Hosts)
+	})
+	return nil
+}

@@ -1,0 +1,112 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/incident"
+)
+
+// lastShown is how many of the last incidents are shown.
+const lastShown = 3
+
+// incidents are those that hosts show in the API, and from their journals what
+// else only they know: their records, and how their fences went.
+func (a *API) incidents(ctx context.Context, t *told) error {
+	data, err := configMaps{a.Reader}.ConfigMaps(ctx, incident.Namespace, incident.Label)
+	if err != nil {
+		return err
+	}
+	hosts, _, err := incident.Everyone(ctx, held(data))
+	if err != nil {
+		return err
+	}
+	l, err := incident.InCluster(ctx, held(data))
+	if err != nil {
+		return err
+	}
+	t.with(func(f *standing.Facts) {
+		f.Incidents = last(l, saidAPI, t.now)
+		for name, p := range hosts {
+			f.Hosts = merged(append(f.Hosts, noted(name, p.Records)...))
+		}
+	})
+	return nil
+}
+
+// held are ConfigMaps that were read.
+type held map[string]map[string]string
+
+// ConfigMaps implements incident.API.
+func (h held) ConfigMaps(context.Context, string, string) (map[string]map[string]string, error) {
+	return h, nil
+}
+
+// noted is what the journal of a host tells of it and of whom it fenced.
+func noted(name string, journal []decide.Record) []standing.Host {
+	from := name + ", in the API"
+	var out []standing.Host
+	for _, r := range journal {
+		switch r.Kind {
+		case decide.Recorded:
+			own := state.EtcdRecord{State: r.State, Seq: r.Seq, Written: r.At}
+			out = append([]standing.Host{{Name: name, ControlPlane: true, Record: standing.Know(own, from, r.At)}}, out...)
+		case decide.Fenced:
+			f := standing.Fence{At: r.At, By: name, Off: r.OK, Took: r.Took, Why: firstLine(r.Why)}
+			out = append(out, standing.Host{Name: r.Target, ControlPlane: true, LastFence: standing.Know(f, from, r.At)})
+		case decide.Booted, decide.Members, decide.Decides, decide.Wished, decide.AsksFence, decide.Confirmed, decide.Restarted,
+			decide.Holds, decide.API, decide.Tainted, decide.Untainted, decide.Pods, decide.Wrote, decide.Missed:
+		}
+	}
+	return out
+}
+
+// configMaps reads incidents without a cache.
+type configMaps struct{ client.Reader }
+
+// ConfigMaps implements incident.API.
+func (c configMaps) ConfigMaps(ctx context.Context, namespace, label string) (map[string]map[string]string, error) {
+	var list corev1.ConfigMapList
+	if err := c.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{label}); err != nil {
+		return nil, fmt.Errorf("read the incidents: %w", err)
+	}
+	out := map[string]map[string]string{}
+	for _, m := range list.Items {
+		out[m.Name] = m.Data
+	}
+	return out, nil
+}
+
+// incidents are those that a host keeps in files.
+func (t *hearing) incidents() {
+	l, err := incident.OnHost(t.host.file(incident.Dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.limit(err)
+		return
+	}
+	t.facts.Incidents = last(l, t.name, t.now)
+}
+
+// last are the newest incidents, unknown where there are none.
+func last(l incident.List, from string, now time.Time) standing.Seen[[]standing.Incident] {
+	if len(l.Incidents) == 0 {
+		return standing.Seen[[]standing.Incident]{}
+	}
+	var out []standing.Incident
+	for _, i := range l.Incidents[:min(lastShown, len(l.Incidents))] {
+		out = append(out, standing.Incident{ID: i.ID, At: i.Start, Kind: string(i.State), Summary: i.Title})
+	}
+	return standing.Know(out, from, now)
+}

@@ -1,0 +1,59 @@
+package status
+
+import (
+	"context"
+	"os"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Members asks etcd on each control plane for itself, with the certificates of
+// a host.
+type Members struct{ etcd.Members }
+
+// MembersHere are those of the host that this runs on; false for whoever may
+// not read its certificates.
+func MembersHere() (*Members, bool) {
+	const pki = state.EtcdPKIDir + "/"
+	m := &Members{etcd.Members{Identity: etcd.Identity{CA: pki + "ca.crt", Cert: pki + "healthcheck-client.crt", Key: pki + "healthcheck-client.key"}}}
+	f, err := os.Open(m.Identity.Key)
+	if err != nil {
+		return nil, false
+	}
+	return m, f.Close() == nil
+}
+
+// Ask asks all control planes at once. One that does not answer is not in the
+// result: that is known of it already, or not.
+func (m *Members) Ask(ctx context.Context, f standing.Facts) map[string]standing.Member {
+	addresses := map[string]string{}
+	for _, h := range f.Hosts {
+		if h.ControlPlane && len(h.Addresses) > 0 {
+			addresses[h.Name] = h.Addresses[0].String()
+		}
+	}
+	return compared(m.Look(ctx, addresses))
+}
+
+// compared says by how much each is behind the one that is ahead.
+func compared(looks map[string]etcd.Look) map[string]standing.Member {
+	var ahead uint64
+	for _, l := range looks {
+		ahead = max(ahead, l.RaftIndex)
+	}
+	out := map[string]standing.Member{}
+	for name, l := range looks {
+		m := standing.Member{
+			Running: state.Known(true), Learner: l.Learner, Leader: l.Leader != 0 && l.Leader == l.Member,
+			Healthy: state.Known(l.Serves && l.Leader != 0 && len(l.Errors) == 0),
+		}
+		if l.Serves && len(looks) > 1 {
+			m.Behind = state.Known(ahead - l.RaftIndex)
+		}
+		m.Listed = state.Known(true)
+		out[name] = m
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
+)
+
+// installed are the files of a site, and an API that has all its objects but
+// those that a test leaves out.
+func installed(t *testing.T, shape string, refuse func(kind string) error, without ...standing.Object) *API {
+	t.Helper()
+	s := sitetest.New(t, shape)
+	files, err := manifests.Render(s.Config, s.Topology())
+	must(t, err)
+	var there []metav1.PartialObjectMetadata
+	objects := objects()
+	for _, file := range files {
+		var o metav1.PartialObjectMetadata
+		must(t, yaml.Unmarshal(file.Data, &o))
+		if slices.Contains(without, standing.Object{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}) {
+			continue
+		}
+		there = append(there, o)
+		if o.Name == siteConfigName {
+			cm := &corev1.ConfigMap{}
+			must(t, yaml.Unmarshal(file.Data, cm))
+			objects = append(objects, cm)
+		}
+	}
+	list := func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		p, partial := list.(*metav1.PartialObjectMetadataList)
+		if !partial {
+			return c.List(ctx, list, opts...)
+		}
+		var o client.ListOptions
+		o.ApplyOptions(opts)
+		if refuse != nil {
+			if err := refuse(p.Kind); err != nil {
+				return err
+			}
+		}
+		for _, have := range there {
+			if have.Kind+"List" == p.Kind && have.Namespace == o.Namespace {
+				p.Items = append(p.Items, have)
+			}
+		}
+		return nil
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{List: list}).Build()
+	return &API{Name: "API", Reader: reader, Now: time.Now}
+}
+
+func TestWhatTheInstallationPutIntoTheAPIAndSomebodyDeletedIsMissing(t *testing.T) {
+	f := installed(t, sitetest.TwoDual, nil).Tell(t.Context())
+	if !f.Missing.Known || len(f.Missing.Value) > 0 || f.Sources[0].Failed != "" || len(f.Sources[0].Limits) > 0 {
+		t.Fatalf("nothing was deleted: %+v %+v", f.Missing, f.Sources)
+	}
+	if f.ControlPlanes.Value != 2 || !f.MastersSchedulable.Known || !f.MastersSchedulable.Value {
+		t.Errorf("%+v %+v", f.ControlPlanes, f.MastersSchedulable)
+	}
+	for _, o := range []standing.Object{
+		{Kind: "ClusterRole", Name: "holdfast-hosts"},
+		{Kind: "Secret", Namespace: "openshift-etcd", Name: "fencing-credentials-cp-2"},
+		{Kind: "Namespace", Name: "openshift-etcd"},
+		{Kind: "ValidatingAdmissionPolicyBinding", Name: "holdfast-topology"},
+		{Kind: "ConfigMap", Namespace: "kube-system", Name: "cluster-config-v1"},
+	} {
+		if f := installed(t, sitetest.TwoDual, nil, o).Tell(t.Context()); !slices.Equal(f.Missing.Value, []standing.Object{o}) {
+			t.Errorf("%+v is deleted, and missing are %+v", o, f.Missing)
+		}
+	}
+}
+
+func TestAControlPlaneWithoutANodeIsKnownFromTheSite(t *testing.T) {
+	api := installed(t, sitetest.TwoDual, nil)
+	must(t, api.Reader.(client.Client).Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-2"}}))
+	f := api.Tell(t.Context())
+	i := slices.IndexFunc(f.Hosts, func(h standing.Host) bool { return h.Name == "cp-2" })
+	if i < 0 || !f.Hosts[i].ControlPlane || !slices.Equal(f.Nodes.Value, []string{"cp-1"}) {
+		t.Errorf("%+v %+v", f.Hosts, f.Nodes)
+	}
+}
+
+func TestWhatMayNotBeListedIsNotMissing(t *testing.T) {
+	f := installed(t, sitetest.TwoDual, func(kind string) error {
+		if kind == "SecretList" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no"))
+		}
+		return nil
+	}).Tell(t.Context())
+	if len(f.Missing.Value) > 0 || f.Sources[0].Failed != "" {
+		t.Errorf("%+v %+v", f.Missing, f.Sources)
+	}
+}
+
+// The client never asks which kinds there are, so each has to be known to it.
+func TestEveryKindOfAnInstallationIsKnown(t *testing.T) {
+	mapper := kinds()
+	for _, shape := range []string{sitetest.OneNone, sitetest.TwoDual, sitetest.ThreeV6} {
+		s := sitetest.New(t, shape)
+		wanted, err := rendered(s.Config, s.Topology())
+		must(t, err)
+		for at := range wanted {
+			m, err := mapper.RESTMapping(at.kind.GroupKind(), at.kind.Version)
+			if err != nil || (m.Scope.Name() == "namespace") != (at.namespace != "") {
+				t.Errorf("%+v: %+v %v", at, m, err)
+			}
+		}
+	}
+}
+
+func TestAHostTellsWhichNodesTheAPIHasLost(t *testing.T) {
+	n := state.Node{Name: "cp-2", Labels: map[string]string{state.LabelControlPlane: "", state.LabelMaster: "", "x": "y"}, Lost: []string{state.LabelControlPlane}}
+	h := nodeOf(n, false, "cp-1", time.Now())
+	if !h.ControlPlane || !h.Registered.Value || len(h.Labels.Value) != 2 || len(n.Labels) != 3 {
+		t.Errorf("%+v", h)
+	}
+	n.Absent = true
+	if h := nodeOf(n, false, "cp-1", time.Now()); !h.Registered.Known || h.Registered.Value || h.Labels.Known {
+		t.Errorf("%+v", h)
+	}
+	if h := nodeOf(n, true, "cp-1", time.Now()); h.Registered.Known {
+		t.Errorf("what is of before a boot says nothing of now: %+v", h)
+	}
+}

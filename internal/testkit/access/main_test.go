@@ -1,0 +1,21 @@
+package access
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
+)
+
+// server is the API server of this package's tests, nil where there is none.
+var server *apitest.API
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard()) // what has no logger of its own is libraries' small talk
+	os.Exit(apitest.MainWith(m, &server, apitest.Setup{Arguments: func(folder string) ([]string, error) {
+		return apitest.AsRendered(folder, "../../render/kubeadm/testdata/init-two-dual.yaml")
+	}}))
+}

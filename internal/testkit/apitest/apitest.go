@@ -1,0 +1,204 @@
+// Package apitest runs the API server and the controllers of a release against
+// its etcd, for tests that would prove little without them. Nobody runs pods
+// there: a test is the kubelet where it needs one.
+package apitest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/guards"
+	"github.com/holdfast/holdfast/internal/render/manifests"
+)
+
+// programs are what runs, in the order in which it is started.
+var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager"}
+
+// tool is what an installation applies its manifests with.
+const tool = "kubectl"
+
+// API is a running API server.
+type API struct {
+	// Config is an administrator's access.
+	Config *rest.Config
+	// Certificates is the folder with the API server's certificate and key,
+	// apiserver.crt and apiserver.key.
+	Certificates string
+	// Folder is the one that Setup.Arguments was given, Etcd where the server's
+	// etcd answers anybody.
+	Folder, Etcd string
+	// kubeconfig is a file with that access, kubectl the program.
+	kubeconfig, kubectl string
+	authority           authority
+}
+
+// Kubeconfig is a file with an administrator's access.
+func (a *API) Kubeconfig() string { return a.kubeconfig }
+
+// Setup is what a package's tests need besides what all tests have.
+type Setup struct {
+	// Controllers are run too.
+	Controllers []string
+	// Arguments are further ones of the API server. It may write files for them
+	// below a folder.
+	Arguments func(folder string) ([]string, error)
+}
+
+// Main runs a package's tests with one API server for all of them, whose
+// access is then in api, and returns the exit code. Where no release was built
+// yet api stays nil, unless HOLDFAST_REQUIRE_TOOLS is 1; with -short it stays nil
+// too. The controllers are run besides those that every test has.
+func Main(m *testing.M, api **API, controllers ...string) int {
+	return MainWith(m, api, Setup{Controllers: controllers})
+}
+
+// MainWith is Main for a server that is set up in another way.
+func MainWith(m *testing.M, api **API, setup Setup) int {
+	flag.Parse() // before a test begins nobody else has
+	if testing.Short() {
+		return m.Run()
+	}
+	paths, err := findAll()
+	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "NOT TESTED against a real API: %v\n", err)
+		if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+			return 1
+		}
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "apitest-")
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // below the folder for temporary files
+	ctx, stop := context.WithCancel(context.Background())
+	s := &server{dir: dir, paths: paths, setup: setup, ended: make(chan exit, len(programs))}
+	defer s.wait()
+	defer stop()
+	if err := s.start(ctx); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "start an API server: %v\n%s", err, s.words())
+		return 1
+	}
+	*api = &API{
+		Config: s.config, Certificates: s.file("certs"), Folder: dir, Etcd: s.etcd,
+		kubeconfig: s.file("kubeconfig"), kubectl: paths[tool], authority: s.authority,
+	}
+	return m.Run()
+}
+
+// Authority is that of the cluster's clients, as a control plane has it: the bundle
+// that it trusts, the API server's own certificate in it, and its key.
+func (a *API) Authority(t *testing.T) (bundle, key []byte) {
+	t.Helper()
+	server, err := os.ReadFile(filepath.Join(a.Certificates, "apiserver.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(slices.Clone(a.authority.cert), server...), a.authority.key
+}
+
+// Need skips a test where there is no API server.
+func Need(t *testing.T, api *API) *API {
+	t.Helper()
+	if api == nil {
+		t.Skip("NOT TESTED: this needs the release's API server (run `holdfast release build` once)")
+	}
+	return api
+}
+
+// Program is a program of the release that a test runs by itself. The test is
+// skipped where none was built.
+func Program(t *testing.T, name string) string {
+	t.Helper()
+	cache, err := release.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := find(cache, name)
+	if err != nil && os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	return path
+}
+
+// Install applies manifests as an installation does: kinds, objects, statuses.
+func (a *API) Install(t *testing.T, files []state.File) {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := host.WriteFiles(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	apply := []string{"apply", "--server-side", "--force-conflicts", "--field-manager=holdfast-install", "--filename"}
+	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Kinds))...)
+	a.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "--filename", filepath.Join(dir, manifests.Kinds))
+	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Objects))...)
+	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Statuses), "--subresource=status")...)
+}
+
+// Unguarded leaves out what refuses to make a cluster another one, for tests
+// that do so.
+func Unguarded(files []state.File) []state.File {
+	return slices.DeleteFunc(slices.Clone(files), func(f state.File) bool { return strings.Contains(string(f.Data), guards.Label+":") })
+}
+
+// Kubectl runs one command as an administrator.
+func (a *API) Kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := host.Run(t.Context(), host.Command(a.kubectl, append([]string{"--kubeconfig", a.kubeconfig}, args...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func findAll() (map[string]string, error) {
+	cache, err := release.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	var errs []error
+	for _, p := range append(programs, tool) {
+		path, err := find(cache, p)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		paths[p] = path
+	}
+	return paths, errors.Join(errs...)
+}
+
+// find returns the newest build of a program.
+func find(cache, program string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(cache, "steps", "go-*", program))
+	if err != nil {
+		return "", err
+	}
+	newest, when := "", time.Time{}
+	for _, path := range found {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(when) {
+			newest, when = path, info.ModTime()
+		}
+	}
+	if newest == "" {
+		return "", fmt.Errorf("%s is not in the build cache (run `holdfast release build` once)", program)
+	}
+	return newest, nil
+}

@@ -1,0 +1,58 @@
+package apitest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/render/apiserver"
+)
+
+// Root is of the keys with which an API server as rendered writes secrets.
+var Root = []byte("0123456789abcdef0123456789abcdef")
+
+// AsRendered are the arguments of an API server as an approved configuration of
+// kubeadm has them, and below a folder the files that these name.
+func AsRendered(folder, approved string) ([]string, error) {
+	s := &site.Site{Identity: site.Identity{EncryptionRoot: Root, EncryptionKeys: []int{1}}}
+	files, err := apiserver.Files(s)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := host.WriteFiles(folder, files); err != nil {
+		return nil, err
+	}
+	init, err := os.ReadFile(approved)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for document := range bytes.SplitSeq(init, []byte("---\n")) {
+		var c struct {
+			APIServer struct {
+				ExtraArgs []apiserver.Flag `json:"extraArgs"`
+			} `json:"apiServer"`
+		}
+		if err := yaml.Unmarshal(document, &c); err != nil {
+			return nil, err
+		}
+		for _, a := range c.APIServer.ExtraArgs {
+			if strings.HasPrefix(a.Value, "/") {
+				a.Value = filepath.Join(folder, a.Value)
+			}
+			out = append(out, "--"+a.Name+"="+a.Value)
+		}
+	}
+	return out, nil
+}
+
+// Audit is what the audit log of an API server as rendered has so far. It is
+// written beside the answers.
+func (a *API) Audit() ([]byte, error) {
+	return os.ReadFile(filepath.Join(a.Folder, apiserver.AuditPath))
+}

@@ -1,0 +1,65 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// administrators are the files of the source in which a program takes the
+// administrator's account of a control plane, each with its reason.
+var administrators = map[string]string{
+	"internal/agent/install/kubeadm.go":       "the installation, before anybody has a right",
+	"internal/agent/controlplane/identity.go": "what only an administrator may make, as far as it is missing",
+	"internal/cli/kubeconfig.go":              "a person's commands",
+}
+
+func TestWhatRunsOnAHostIsNoAdministrator(t *testing.T) {
+	found := map[string]bool{}
+	for _, p := range listPackages(t) {
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if says(file, `"/etc/kubernetes/admin.conf"`) && p.ImportPath != module+"internal/model/state" || names(file, "state", "AdminKubeconfig") {
+				found[strings.TrimPrefix(p.ImportPath, module)+"/"+name] = true
+			}
+		}
+	}
+	for name := range found {
+		if administrators[name] == "" {
+			t.Errorf("%s takes the administrator's account: agents have one of their own (state.AgentKubeconfig)", name)
+		}
+	}
+	for name := range administrators {
+		if !found[name] {
+			t.Errorf("%s does not take the administrator's account any more: take it out of the table", name)
+		}
+	}
+}
+
+// names reports whether a file names something of a package.
+func names(file *ast.File, of, what string) (found bool) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == what {
+			x, ok := s.X.(*ast.Ident)
+			found = found || ok && x.Name == of
+		}
+		return !found
+	})
+	return found
+}
+
+// says reports whether a file has a text by itself.
+func says(file *ast.File, text string) (found bool) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		l, is := n.(*ast.BasicLit)
+		found = found || is && l.Value == text
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,374 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+var names = [2]string{"alpha", "beta"}
+
+// snapshot is what the agent of a host can observe.
+func (w *world) snapshot(i int) state.EtcdSnapshot {
+	h := &w.hosts[i]
+	s := state.EtcdSnapshot{
+		Host: names[i], Peer: names[1-i], Boot: h.bootName(i), Uptime: w.uptime(i),
+		Now:    time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC).Add(w.now + h.wall),
+		Record: state.Known(h.disk.record),
+		Data:   state.Known(w.data(i)),
+		Pacemaker: state.EtcdPacemaker{
+			Inert: state.Known(h.inert), Contact: state.Known(h.contact), Ring: h.ring,
+			Joined: h.joined, Unseen: h.unseen, Leaving: h.leaving,
+		},
+		Statement: w.heardBy(i),
+		Proofs:    state.EtcdProofs{Heard: h.heard, Fenced: h.fenced, Human: h.human},
+	}
+	if s.Record.Value.State.Leads() || s.Record.Value.State == state.EtcdPair {
+		s.Nonce = fmt.Sprint("t", w.step)
+	} else {
+		s.Nonce = "t"
+	}
+	if h.leaving {
+		s.Pacemaker.LeavingFor = w.now - h.leavingAt
+	}
+	s.Local = w.local(i)
+	if h.inert {
+		s.Proofs.Power = w.powerState(1 - i)
+	}
+	w.blur(&s)
+	return s
+}
+
+// heardBy is the peer's statement with its age.
+func (w *world) heardBy(i int) state.Fact[state.EtcdStatement] {
+	out := w.hosts[i].inbox
+	out.Value.Age = w.now - w.hosts[i].inboxAt
+	return out
+}
+
+// blur makes facts unknown, as time-outs do.
+func (w *world) blur(s *state.EtcdSnapshot) {
+	if w.calm || w.rng.IntN(8) != 0 {
+		return
+	}
+	switch w.rng.IntN(6) {
+	case 0:
+		s.Local.Running = state.Fact[bool]{}
+	case 1:
+		s.Local.Members = state.Fact[[]state.EtcdMember]{}
+	case 2:
+		s.Local.Leader = state.Fact[state.MemberID]{}
+	case 3:
+		s.Data = state.Fact[state.EtcdData]{}
+	case 4:
+		s.Pacemaker.Contact = state.Fact[bool]{}
+	case 5:
+		s.Local.StandIn = state.Fact[state.MemberID]{}
+	}
+}
+
+func (w *world) data(i int) state.EtcdData {
+	d := &w.hosts[i].disk
+	out := state.EtcdData{Copy: d.copy}
+	if d.copy == state.CopyWhole {
+		out.Cluster, out.Member = d.cluster, d.id
+		if !w.hosts[i].running {
+			out.Members = w.list(w.confAt(d.log, min(d.commit, len(d.log))), 0)
+		}
+	}
+	return out
+}
+
+func (w *world) list(members []member, inSync int) []state.EtcdMember {
+	out := make([]state.EtcdMember, 0, 2)
+	for _, m := range members {
+		e := state.EtcdMember{ID: m.id, Learner: m.learner, Marked: m.marked, InSync: m.learner && inSync > 0}
+		if m.named {
+			e.Name = "etcd"
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (w *world) local(i int) state.EtcdLocal {
+	h := &w.hosts[i]
+	out := state.EtcdLocal{Running: state.Known(h.running), StandIn: state.Known(h.standIn)}
+	if h.running {
+		h.stalled = w.now - h.progress
+		if h.stalled < noticed {
+			h.stalled = 0
+		}
+	}
+	out.Stalled = h.stalled
+	if h.lies == plaintive && h.stalled > 0 || h.lies == honest && h.hung && h.stalled > selfTest {
+		out.Sick = "its disk hangs"
+	}
+	if !h.running || h.frozen > w.now {
+		if h.running {
+			out.Running = state.Fact[bool]{}
+		}
+		return out
+	}
+	inSync := 0
+	if h.role == leader && h.match > 0 && h.match*10 >= h.commit*9 { // etcd's own rule: 90 %
+		inSync = 1
+	}
+	out.Members = state.Known(w.list(h.members, inSync))
+	out.Leader = state.Known(h.leaderID)
+	if h.leaderID == 0 {
+		out.Leaderless = w.now - h.since
+	}
+	return out
+}
+
+// When a host notices that nothing is committed, and when its own tests have
+// found out that its disk hangs.
+const (
+	noticed  = 4 * time.Second
+	selfTest = 12 * time.Second
+)
+
+func (w *world) powerState(target int) state.Fact[string] {
+	t := &w.hosts[target]
+	switch {
+	case t.bmc == bmcMute:
+		return state.Fact[string]{}
+	case t.bmc == bmcLies:
+		return state.Known(state.PowerOff)
+	case t.sticks > w.now:
+		return state.Known("PoweringOff")
+	case t.power:
+		return state.Known("On")
+	}
+	return state.Known(state.PowerOff)
+}
+
+// observe is the first half of the agent's loop: it looks, tells the peer, and
+// decides. Nothing is published again before the decision was carried out.
+func (w *world) observe(i int) {
+	h := &w.hosts[i]
+	s := w.snapshot(i)
+	if b := w.opt.Bug; b != nil && b.snapshot != nil {
+		b.snapshot(w, i, &s)
+	}
+	if etcdmember.Hears(s) {
+		h.heard = s.Boot
+	}
+	w.publish(i, s)
+	verdict := etcdmember.Decide(s)
+	if b := w.opt.Bug; b != nil && b.verdict != nil {
+		b.verdict(w, i, &s, &verdict)
+	}
+	if w.opt.Trace && (verdict.Rule != h.verdict.Rule || verdict.Action == state.EtcdWriteRecord) {
+		w.trace(i, "%s: %s (%s)", verdict.Rule, verdict.Action, verdict.Reason)
+	}
+	h.verdict, h.decidedIn = verdict, h.ring
+	h.pending = &verdict
+}
+
+func (w *world) publish(i int, s state.EtcdSnapshot) {
+	h := &w.hosts[i]
+	stmt := etcdmember.Statement(s)
+	h.serial++
+	stmt.Serial = h.serial
+	h.published = state.Known(stmt)
+	if len(w.attrs) >= 8 {
+		w.attrs = slices.Delete(w.attrs, 0, 1)
+	}
+	w.attrs = append(w.attrs, attribute{1 - i, stmt})
+}
+
+// receive delivers one attribute; the newest of a boot stays.
+func (w *world) receive(a attribute) {
+	h := &w.hosts[a.to]
+	if !h.power || !h.contact || !w.linked() || !w.hosts[1-a.to].power {
+		return
+	}
+	old := h.inbox
+	newer := !old.Known || a.stmt.Boot != old.Value.Boot && a.stmt.Ring >= old.Value.Ring || a.stmt.Boot == old.Value.Boot && a.stmt.Serial > old.Value.Serial
+	if newer || w.opt.Bug != nil && w.opt.Bug.anyOrder {
+		h.inbox, h.inboxAt = state.Known(a.stmt), w.now
+	}
+}
+
+// act is the second half of the loop. A power cut may come at any step, so
+// before and after every one of them.
+func (w *world) act(i int) {
+	h := &w.hosts[i]
+	v := *h.pending
+	if h.hung && v.Action == state.EtcdWriteRecord {
+		return // it waits for the disk, and says nothing until then
+	}
+	h.pending = nil
+	w.overruled(i, v)
+	switch v.Action {
+	case state.EtcdWriteRecord:
+		w.writeRecord(i, *v.Record)
+	case state.EtcdStart:
+		switch {
+		case v.Record != nil:
+			w.writeRecord(i, *v.Record)
+		case h.disk.copy == state.CopyNone: // it was lost since it was looked at
+			return
+		}
+		w.start(i)
+	case state.EtcdStop:
+		w.stop(i)
+	case state.EtcdStartStandIn:
+		w.startStandIn(i, v.Member)
+	case state.EtcdStopStandIn:
+		h.standIn = 0
+	case state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote:
+		w.changeMembers(i, v)
+	case state.EtcdMark:
+		w.mark(i, v)
+	case state.EtcdMoveLeader:
+		w.moveLeader(i, v.Member)
+	case state.EtcdEmpty:
+		w.empty(i)
+	case state.EtcdGrantQuorum:
+		h.inert = false
+		if w.hosts[1-i].disk.record.Forced.Who != "" {
+			w.ignored = true
+		}
+		w.trace(i, "is granted quorum")
+	case state.EtcdAskFence:
+		if !h.fence.active && !h.fencedSince() && h.decidedIn == h.ring { // not on the word of another membership
+			h.fence = fence{active: true, ready: w.now, beside: h.contact}
+		}
+	case state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman:
+	}
+}
+
+func (w *world) writeRecord(i int, r state.EtcdRecord) {
+	h := &w.hosts[i]
+	if h.disk.record.Seq >= r.Seq && h.disk.record.State != state.EtcdNone {
+		w.fail("record", "host %d would write record %d over %d", i, r.Seq, h.disk.record.Seq)
+	}
+	if r.Forced.Who != "" && h.disk.record.Forced.Who == "" {
+		w.acceptLoss(i)
+	}
+	h.disk.record = r
+	w.trace(i, "writes %s, member %s, seq %d %s", r.State, r.Member, r.Seq, r.Proof.Kind)
+	w.strike(i)
+}
+
+// acceptLoss cuts the committed history to what a forced copy holds.
+func (w *world) acceptLoss(i int) {
+	w.forced++
+	w.ignored = w.forced > 1 // persons decided for both: two histories, and no rule can join them
+	d := &w.hosts[i].disk
+	n := 0
+	for n < len(w.global) && n < len(d.log) && d.log[n] == w.global[n] {
+		n++
+	}
+	w.global = w.global[:n]
+}
+
+func (w *world) startStandIn(i int, id state.MemberID) {
+	h, p := &w.hosts[i], &w.hosts[1-i]
+	if !h.running {
+		return
+	}
+	if !w.lying && p.power && p.running && p.disk.id == id {
+		w.fail("I3", "host %d lets a stand-in vote for member %s, which runs", i, id)
+	}
+	if w.opt.Bug != nil && w.opt.Bug.forceNew {
+		w.forceNew(i, id)
+		return
+	}
+	h.standIn = id
+	w.trace(i, "stand-in speaks for member %s", id)
+}
+
+func (w *world) changeMembers(i int, v state.EtcdVerdict) {
+	h := &w.hosts[i]
+	if !h.running || h.role != leader || h.changing() {
+		return
+	}
+	switch v.Action {
+	case state.EtcdRemove:
+		if _, ok := h.find(v.Member); ok {
+			w.propose(i, entry{kind: remove, id: v.Member})
+		}
+	case state.EtcdAddLearner:
+		if len(h.members) == 1 {
+			w.propose(i, entry{kind: addLearner, id: w.nextID})
+			w.nextID++
+		}
+	case state.EtcdPromote:
+		if h.matchID == v.Member && h.match*10 >= h.commit*9 {
+			w.propose(i, entry{kind: promote, id: v.Member})
+		}
+	default:
+	}
+	w.trace(i, "proposes %s of member %s", v.Action, v.Member)
+	if v.Action == state.EtcdPromote && w.rng.IntN(2) == 0 { // more in the same batch
+		w.client(i)
+		w.client(i)
+		w.sync(i)
+		w.strike(i)
+	}
+}
+
+// changing reports whether a membership change is not committed yet.
+func (h *host) changing() bool { return h.changed > h.commit }
+
+func (w *world) mark(i int, v state.EtcdVerdict) {
+	h := &w.hosts[i]
+	if !h.running || h.role != leader {
+		return
+	}
+	for _, e := range h.disk.log[h.commit:] {
+		if e.kind == marker && e.id == v.Member && e.arg == v.Seq {
+			return
+		}
+	}
+	w.propose(i, entry{kind: marker, id: v.Member, arg: v.Seq})
+	w.trace(i, "marks member %s as of record %d", v.Member, v.Seq)
+}
+
+func (w *world) moveLeader(i int, to state.MemberID) {
+	h := &w.hosts[i]
+	if h.running && h.role == leader && h.matchID == to && h.match >= h.last() {
+		w.send(msg{kind: msgTimeoutNow, from: i, to: 1 - i, fromID: h.disk.id, toID: to, term: h.disk.term})
+	}
+}
+
+// empty takes two steps, with a copy that is damaged in between.
+func (w *world) empty(i int) {
+	d := &w.hosts[i].disk
+	if w.hosts[i].hung {
+		return
+	}
+	if w.hosts[i].running {
+		w.fail("I6", "host %d would empty the copy of a running etcd", i)
+	}
+	switch d.copy {
+	case state.CopyWhole:
+		if !w.holds(1-i) && w.forced == 0 && !w.lost {
+			w.fail("I6", "host %d empties its copy while host %d does not hold the whole history", i, 1-i)
+		}
+		d.copy = state.CopyDamaged
+	case state.CopyDamaged:
+		w.forget(i)
+	case state.CopyNone:
+	}
+	w.trace(i, "empties its copy (%s now)", d.copy)
+}
+
+// forceNew restarts etcd as others do: what is above the stored commit index
+// goes, and the peer is removed without anybody's vote.
+func (w *world) forceNew(i int, id state.MemberID) {
+	w.crash(i)
+	d := &w.hosts[i].disk
+	d.log = append(d.log[:d.commit:d.commit], entry{term: d.term, kind: remove, id: id})
+	d.synced, d.commit = len(d.log), len(d.log)
+	w.committed(i, len(d.log), d.log[len(d.log)-1])
+	w.trace(i, "forces a new cluster")
+	w.start(i)
+}

@@ -1,0 +1,97 @@
+package sim
+
+import "github.com/holdfast/holdfast/internal/model/state"
+
+// tellName lets a member that serves tell its leader its name, as etcd does
+// after each start: until that entry is committed, and known to the leader's
+// host, the member looks as if it had never started.
+func (w *world) tellName(i int) {
+	h := &w.hosts[i]
+	m, listed := h.find(h.disk.id)
+	switch {
+	case !listed || m.named || h.leaderID == 0:
+	case h.role == leader:
+		w.propose(i, entry{kind: name, id: m.id})
+	default:
+		w.send(msg{kind: msgName, from: i, to: 1 - i, fromID: h.disk.id, toID: h.leaderID, term: h.disk.term})
+	}
+}
+
+func (w *world) onName(m msg) {
+	if w.hosts[m.to].role == leader {
+		w.propose(m.to, entry{kind: name, id: m.fromID})
+	}
+}
+
+// joining reports whether a host is on its way back to a voter.
+func (w *world) joining(i int) bool {
+	return w.hosts[i].disk.record.State == state.EtcdLearner
+}
+
+// rejoins reports whether a host whose copy was destroyed before may lose the
+// next one: it is on its way back to a survivor that holds everything.
+func (w *world) rejoins(i int) bool {
+	return !w.lost && w.joining(i) && w.holds(1-i) && w.hosts[1-i].disk.record.State == state.EtcdSole
+}
+
+// loseCopy takes the copy and leaves the record: etcd refuses what is left, or
+// its folder is gone.
+func (w *world) loseCopy(i int, folder bool) {
+	w.hosts[i].hung = false // a disk that was destroyed hangs no more
+	w.crash(i)
+	d := &w.hosts[i].disk
+	if !folder {
+		w.trace(i, "FAULT its copy is damaged")
+		d.copy = state.CopyDamaged
+		return
+	}
+	w.trace(i, "FAULT its copy is gone")
+	w.forget(i)
+}
+
+// forget leaves nothing of the copy.
+func (w *world) forget(i int) {
+	d := &w.hosts[i].disk
+	d.copy, d.id, d.log, d.synced, d.commit, d.term, d.vote = state.CopyNone, 0, nil, 0, 0, 0, 0
+}
+
+// nameless returns the learner that the peer lists and that has no name.
+func nameless(s *state.EtcdSnapshot) state.MemberID {
+	for _, m := range s.Statement.Value.Members.Value {
+		if m.Learner && m.Name == "" {
+			return m.ID
+		}
+	}
+	return 0
+}
+
+// acceptNameless takes whatever looks as if it had never started.
+func acceptNameless(s *state.EtcdSnapshot, v *state.EtcdVerdict) {
+	id := nameless(s)
+	if id == 0 || v.Rule != "follow.await" && v.Rule != "follow.disown" {
+		return
+	}
+	r := s.Record.Value
+	r.State, r.Seq, r.Member, r.Yields = state.EtcdLearner, r.Seq+1, id, s.Statement.Value.Record.Member
+	*v = state.EtcdVerdict{Action: state.EtcdWriteRecord, Rule: v.Rule, Record: &r}
+}
+
+// startNameless starts the member of the record from nothing as long as it has
+// no name.
+func startNameless(s *state.EtcdSnapshot, v *state.EtcdVerdict) {
+	if v.Rule == "follow.lost-copy" && s.Data.Value.Copy == state.CopyNone && nameless(s) == s.Record.Value.Member {
+		*v = state.EtcdVerdict{Action: state.EtcdStart, Rule: v.Rule}
+	}
+}
+
+// overruled notes that a host that a person overruled while it was off goes on
+// with what it remembers, before it has heard so. Both lost sight of each other
+// in the moment in which they met; the person was told not to start it alone.
+func (w *world) overruled(i int, v state.EtcdVerdict) {
+	h := &w.hosts[i]
+	mine, theirs := h.disk.record, w.hosts[1-i].disk.record
+	acts := v.Action == state.EtcdStart || v.Action == state.EtcdWriteRecord
+	if acts && !h.contact && mine.State.Leads() && mine.Forced.Who == "" && theirs.Forced.Who != "" {
+		w.ignored = true
+	}
+}

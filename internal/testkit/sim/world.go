@@ -1,0 +1,426 @@
+// Package sim runs the real decision of the two-node protocol for two
+// simulated hosts under seeded faults, and checks the invariants of
+// docs/INVARIANTS.md at every step.
+//
+// A schedule is a seed: the same seed takes the same steps on every machine,
+// so a failure is repeated by its number. The simulator knows the truth about
+// both hosts; the decision sees only what its host could observe, late,
+// reordered or not at all.
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string
+	Text      string
+	Step      int
+	At        time.Duration
+}
+
+// String returns the violation as one line.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s at step %d (%s): %s", v.Invariant, v.Step, v.At.Round(time.Millisecond), v.Text)
+}
+
+// bmc is how the BMC of a host behaves.
+type bmc uint8
+
+const (
+	bmcWell bmc = iota
+	bmcSlow
+	bmcMute
+	bmcNothing // 202 and nothing happens
+	bmcSticks  // PoweringOff for long
+	bmcLies    // says Off while the host runs
+)
+
+// fence is a fence in progress.
+type fence struct {
+	active bool
+	sent   bool
+	ready  time.Duration
+	beside bool // asked for although the peer is in contact
+}
+
+// host is one machine.
+type host struct {
+	disk disk
+	process
+	power    bool
+	boot     int
+	bootedAt time.Duration
+	bmc      bmc
+	sticks   time.Duration // until then the BMC says PoweringOff
+
+	contact     bool
+	inert       bool
+	ring        uint64
+	pendingRing uint64
+	joined      time.Duration // since boot
+	// met is when the peer was last seen to join, since boot: Pacemaker missed
+	// nothing. strayAt is when the agent notices a membership of this host alone
+	// that followed one which it did not see; zero for none.
+	met, strayAt time.Duration
+	unseen       bool // joined is when the peer may have joined
+	strayed      bool // once since the peer was last there
+	unprovedAt   time.Duration
+	inbox        state.Fact[state.EtcdStatement]
+	inboxAt      time.Duration                   // when it came
+	published    state.Fact[state.EtcdStatement] // what the attribute daemon holds of this host
+	serial       uint64
+	heard        string
+	fenced       state.Fact[state.EtcdFenced]
+	human        state.Fact[state.Confirmation]
+	fence        fence
+	standIn      state.MemberID
+	leaving      bool
+	leavingAt    time.Duration
+
+	pending *state.EtcdVerdict // decided, not yet done
+	// blockedUntil is until when its step does not come.
+	blockedUntil time.Duration
+	decidedIn    uint64 // the ring of the snapshot
+	verdict      state.EtcdVerdict
+	wall         time.Duration // how wrong its clock is
+
+	hung    bool          // its disk hangs: etcd stands still, and nothing can be written
+	lies    lie           // what its own tests say
+	stalled time.Duration // how long nothing was committed, as it last saw it running
+}
+
+// lie is what a host's own tests say beside the truth.
+type lie uint8
+
+const (
+	honest    lie = iota
+	plaintive     // it finds itself sick, and is not
+	blind         // it never finds anything
+)
+
+type attribute struct {
+	to   int
+	stmt state.EtcdStatement
+}
+
+type world struct {
+	opt   Options
+	rng   *rand.Rand
+	stray *rand.Rand // of memberships that nobody sees
+	now   time.Duration
+	step  int
+	hosts [2]host
+	cut   [2][2]bool
+	// filtered is what of etcd's own traffic does not get through although
+	// everything else does.
+	filtered [2][2]bool
+	loser    int           // of a cut: the host that nobody can reach; 2 for none
+	told     bool          // it told its peer that it gives way
+	idleAt   time.Duration // since when one fault alone keeps the pair from committing
+	idleLen  int           // the length of the history then
+	rings    uint64
+	nextID   state.MemberID
+	genesis  []member
+	msgs     []msg
+	attrs    []attribute
+
+	global    []entry // the committed history
+	writes    uint64
+	destroyed bool // a copy was destroyed, so a person may be needed
+	lost      bool // that was the newest copy, or nothing tells that it was not
+	forced    int  // how often a person overrode the protocol
+	lying     bool // a BMC lies, which the protocol cannot survive
+	humans    bool // persons act in this schedule
+	// ignored is set where a host starts alone that must not before it has seen
+	// the one that a person forced: the person was told, and nothing else can
+	// prevent it.
+	ignored   bool
+	faults    int
+	limit     int // of faults
+	fences    int // since both hosts met
+	slowFence bool
+	calm      bool
+	failure   *Violation
+	log       []string
+}
+
+// Options say what a schedule may hold.
+type Options struct {
+	// Bug is a rule taken out or a historic mistake put in; nil for none.
+	Bug *Bug
+	// Faults is how many faults a schedule has at most; zero for the default.
+	Faults int
+	// Trace keeps a readable account of every step.
+	Trace bool
+}
+
+// Result is what became of a schedule.
+type Result struct {
+	Seed      uint64
+	Steps     int
+	Faults    int
+	Converged bool // two voters again without a person
+	Human     bool // ended where the protocol asks for a person
+	TakeOvers uint64
+	Writes    uint64
+	Violation *Violation
+	Trace     []string
+}
+
+func newWorld(seed uint64, opt Options) *world {
+	w := &world{opt: opt, rng: rand.New(rand.NewPCG(seed, 0x401dfa57)), nextID: 3}
+	w.stray = rand.New(rand.NewPCG(seed, 0x57a4))
+	w.loser = 2
+	w.genesis = []member{{id: 1, named: true}, {id: 2, named: true}}
+	w.rings = 1
+	handOver := w.rng.IntN(8) == 0
+	w.humans = w.rng.IntN(6) == 0
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		id := state.MemberID(i + 1)
+		h.disk = disk{copy: state.CopyWhole, cluster: 0xc1, id: id}
+		h.disk.record = state.EtcdRecord{State: state.EtcdNone}
+		h.power, h.boot, h.contact, h.ring = true, 1, true, 1
+		h.members = w.genesis
+		if !handOver {
+			h.disk.record = state.EtcdRecord{State: state.EtcdPair, Seq: 1, Cluster: 0xc1, Member: id}
+			h.running, h.heard = true, h.bootName(i)
+		}
+	}
+	return w
+}
+
+func (h *host) bootName(i int) string { return fmt.Sprintf("boot-%d-%d", i, h.boot) }
+
+func (w *world) uptime(i int) time.Duration { return w.now - w.hosts[i].bootedAt + time.Second }
+
+func (w *world) fail(invariant, format string, args ...any) {
+	if w.failure == nil {
+		w.failure = &Violation{invariant, fmt.Sprintf(format, args...), w.step, w.now}
+	}
+}
+
+func (w *world) trace(i int, format string, args ...any) {
+	if !w.opt.Trace {
+		return
+	}
+	who := "env   "
+	if i >= 0 {
+		who = "host " + string(rune('0'+i))
+	}
+	w.log = append(w.log, fmt.Sprintf("%5d %9s %s %s", w.step, w.now.Round(time.Millisecond), who, fmt.Sprintf(format, args...)))
+}
+
+func (w *world) linked() bool { return !w.cut[0][1] && !w.cut[1][0] }
+
+// committed checks an entry that a host learnt to be committed against what
+// the world knows as committed.
+func (w *world) committed(i, index int, e entry) {
+	switch {
+	case index <= len(w.global):
+		if w.global[index-1] != e {
+			w.fail("I2", "host %d commits entry %d as %+v, which was committed as %+v before: history forked, acknowledged writes are lost", i, index, e, w.global[index-1])
+		}
+	case index == len(w.global)+1:
+		w.global = append(w.global, e)
+	default:
+		w.fail("I2", "host %d commits entry %d while only %d were committed", i, index, len(w.global))
+	}
+}
+
+// holds reports whether a disk holds the whole committed history.
+func (w *world) holds(i int) bool {
+	d := &w.hosts[i].disk
+	if d.copy != state.CopyWhole || len(d.log) < len(w.global) {
+		return false
+	}
+	n := len(w.global)
+	return n == 0 || d.log[n-1] == w.global[n-1]
+}
+
+// check looks at what must hold at every step.
+func (w *world) check() {
+	for i := range w.hosts {
+		h, p := &w.hosts[i], &w.hosts[1-i]
+		if h.standIn != 0 && h.running && p.power && p.running && p.disk.id == h.standIn {
+			w.fail("I1", "member %s runs on host %d while host %d votes in its name", h.standIn, 1-i, i)
+		}
+	}
+	if w.fences > 1 && !w.slowFence {
+		w.fail("I5", "%d fences since the hosts last met", w.fences)
+	}
+	w.checkStall()
+	for i := range w.hosts {
+		w.checkUnproved(i)
+	}
+}
+
+// unprovedLimit is how long a survivor may wait for the proof that its peer is off
+// where Pacemaker holds the peer to be fenced: an agent that hangs takes its time.
+// It is shorter than etcdmember.FenceAfter, which ends nearly any wait.
+const unprovedLimit = 45 * time.Second
+
+// checkUnproved fails where a host that may go on alone waits too long for a fence
+// that nobody is about to make.
+func (w *world) checkUnproved(i int) {
+	h, p := &w.hosts[i], &w.hosts[1-i]
+	held := h.held() && h.fenced.Value.Boot == h.bootName(i)
+	able := h.power && !h.contact && h.pendingRing == 0 && !h.inert && !h.leaving && h.heard == h.bootName(i) &&
+		(h.disk.record.State == state.EtcdPair || h.disk.record.State.Leads()) && h.disk.copy == state.CopyWhole
+	well := !h.hung && h.blockedUntil <= w.now && p.bmc == bmcWell && p.sticks <= w.now
+	if !held || !able || !well || h.verdict.Action != state.EtcdWait || !strings.HasPrefix(h.verdict.Rule, "gone.") {
+		h.unprovedAt = w.now
+		return
+	}
+	if w.now-h.unprovedAt > unprovedLimit {
+		w.fail("I8", "host %d waits for %s although its peer is fenced (%s)", i, w.now-h.unprovedAt, h.verdict.Rule)
+	}
+}
+
+// stallLimit is how long one fault may keep a pair from committing: the rules of
+// a stall, a slow fence, an agent that hangs and the take-over take their time.
+const stallLimit = 150 * time.Second
+
+// checkStall fails where both hosts are up and see each other, one fault alone
+// holds up their etcds, and nothing is committed for too long.
+func (w *world) checkStall() {
+	if !w.oneFault() || len(w.global) != w.idleLen {
+		w.idleAt, w.idleLen = w.now, len(w.global)
+		return
+	}
+	if w.now-w.idleAt > stallLimit {
+		w.fail("I8", "nothing was committed for %s although one fault alone holds up the pair (%s; %s)", w.now-w.idleAt, w.hosts[0].verdict.Rule, w.hosts[1].verdict.Rule)
+	}
+}
+
+// oneFault reports whether a disk that hangs, or a filtered port, is all that is
+// wrong.
+func (w *world) oneFault() bool {
+	faults := 0
+	if w.filtered[0][1] || w.filtered[1][0] {
+		faults++
+	}
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		if h.hung {
+			faults++
+		}
+		if !h.power || !h.contact || h.leaving || h.bmc != bmcWell || h.sticks > w.now || h.lies != honest || h.blockedUntil > w.now || h.frozen > w.now ||
+			h.disk.record.State != state.EtcdPair && !h.disk.record.State.Leads() || h.disk.copy != state.CopyWhole || h.last() >= mostEntries {
+			return false
+		}
+	}
+	return faults == 1 && w.linked() && w.hosts[0].ring == w.hosts[1].ring
+}
+
+func (w *world) powerOff(i int) {
+	h := &w.hosts[i]
+	if !h.power {
+		return
+	}
+	h.hung = false
+	w.crash(i)
+	d := &h.disk
+	if d.synced < len(d.log) { // what was not synced may be gone
+		d.log = d.log[:d.synced+w.rng.IntN(len(d.log)-d.synced+1)]
+		d.synced = len(d.log)
+	}
+	h.power, h.contact, h.leaving = false, false, false
+	h.ring, h.pendingRing, h.serial = 0, 0, 0
+	h.inbox, h.published = state.Fact[state.EtcdStatement]{}, state.Fact[state.EtcdStatement]{}
+	h.fenced, h.human = state.Fact[state.EtcdFenced]{}, state.Fact[state.Confirmation]{}
+	h.fence, h.pending, h.verdict, h.heard = fence{}, nil, state.EtcdVerdict{}, ""
+	h.blockedUntil, h.stalled = 0, 0
+}
+
+func (w *world) powerOn(i int) {
+	h := &w.hosts[i]
+	h.power, h.inert, h.bootedAt, h.joined = true, true, w.now, 0
+	h.met, h.strayAt, h.unseen, h.strayed = 0, 0, false, false
+	h.boot++
+	w.trace(i, "boots (%s)", h.disk.record.State)
+}
+
+// crash kills etcd; it may forget a part of the commit index.
+func (w *world) crash(i int) {
+	h := &w.hosts[i]
+	h.standIn = 0
+	if !h.running || h.hung { // what waits for its disk does not end
+		return
+	}
+	if h.commit > h.disk.commit {
+		h.disk.commit += w.rng.IntN(h.commit - h.disk.commit + 1)
+	}
+	h.process = process{}
+}
+
+// stop ends etcd cleanly; it keeps the commit index.
+func (w *world) stop(i int) {
+	h := &w.hosts[i]
+	h.standIn = 0
+	if h.running && !h.hung {
+		h.disk.commit = max(h.disk.commit, h.commit)
+		h.disk.synced = h.last()
+		h.process = process{}
+	}
+}
+
+// start starts etcd from its copy, or as a learner that was never started.
+func (w *world) start(i int) {
+	h := &w.hosts[i]
+	d := &h.disk
+	if h.running || h.hung || !h.power {
+		return
+	}
+	if d.copy == state.CopyNone {
+		if !w.joins(i) {
+			return
+		}
+		d.copy, d.cluster, d.id = state.CopyWhole, 0xc1, d.record.Member
+		d.log, d.synced, d.commit, d.term, d.vote = nil, 0, 0, 0, 0
+	}
+	if d.copy != state.CopyWhole {
+		return
+	}
+	h.process, h.stalled = process{running: true, commit: min(d.commit, len(d.log)), since: w.now, progress: w.now}, 0
+	h.members = w.confAt(d.log, h.commit)
+	w.trace(i, "etcd runs as member %s, %d entries, %d committed, term %d", d.id, len(d.log), h.commit, d.term)
+}
+
+// joins reports whether the peer's etcd answers a new member that asks who the
+// members are.
+func (w *world) joins(i int) bool {
+	p := &w.hosts[1-i]
+	_, listed := p.find(w.hosts[i].disk.record.Member)
+	return w.linked() && !w.filtered[0][1] && !w.filtered[1][0] && p.power && p.running && !p.hung && p.role == leader && listed
+}
+
+// String draws the truth about both hosts.
+func (w *world) String() string {
+	var b strings.Builder
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		fmt.Fprintf(&b, "      [%d on=%t inert=%t contact=%t/%d record=%s/%s seq%d copy=%s id=%s run=%t role=%d standin=%s log=%d commit=%d members=%v | %s: %s]\n",
+			i, h.power, h.inert, h.contact, h.ring, h.disk.record.State, h.disk.record.Member, h.disk.record.Seq, h.disk.copy, h.disk.id,
+			h.running, h.role, h.standIn, len(h.disk.log), h.commit, h.members, h.verdict.Rule, h.verdict.Reason)
+	}
+	return b.String()
+}
+
+// goal reports whether two voters are back.
+func (w *world) goal() bool {
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		if !h.power || !h.running || h.disk.record.State != state.EtcdPair || h.standIn != 0 || h.leaderID == 0 || voters(h.members) != 2 || len(h.members) != 2 || !h.isVoter() {
+			return false
+		}
+	}
+	return w.holds(0) && w.holds(1)
+}
