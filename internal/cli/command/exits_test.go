@@ -49,7 +49,7 @@ func TestNoHelpNamesACodeThatTheTableLacks(t *testing.T) {
 				t.Errorf("%s: 0 and 2 belong to it: %s", file, p[0])
 			}
 		}
-		if strings.HasPrefix(file, "..") && len(paragraphs) < 10 {
+		if !strings.Contains(file, "labcli") && len(paragraphs) < 10 {
 			t.Errorf("%s: %d commands name their codes", file, len(paragraphs))
 		}
 	}
