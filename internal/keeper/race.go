@@ -45,7 +45,6 @@ type race struct {
 	addresses []netip.Addr
 	known     bool          // Corosync has told whether it has the peer
 	there     bool          // Corosync has the peer
-	lost      time.Duration // when it lost it, zero for never
 	met       time.Duration // when it found it, zero for never
 	// boot is that of the peer's newest statement since then, lostBoot what it was
 	// when the peer was lost; empty where it has said nothing.
@@ -97,8 +96,7 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 	if peer {
 		r.met = r.uptime()
 	} else {
-		r.lost, r.lostBoot = r.uptime(), r.boot
-		r.side.Lost = r.lost
+		r.side.Lost, r.lostBoot = r.uptime(), r.boot
 	}
 	r.boot = ""
 	for _, c := range []chan struct{}{r.wake, r.hurry} {
@@ -113,7 +111,7 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 func (r *race) contact() (there bool, lost time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.there, r.lost
+	return r.there, r.side.Lost
 }
 
 // reach is what this host knows of its own reach.

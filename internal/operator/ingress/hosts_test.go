@@ -74,7 +74,7 @@ func (c *cluster) addedServer() error {
 	if !plugin.WaitForReady() {
 		c.t.Fatal("it did not read the policies")
 	}
-	// What the check informer-sync of /readyz asks.
+	// The check informer-sync of /readyz asks this.
 	now := make(chan struct{})
 	close(now)
 	for kind, synced := range factory.WaitForCacheSync(now) {

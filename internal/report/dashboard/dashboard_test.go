@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
@@ -53,8 +54,8 @@ func ask(s *Server, method, target string, set func(*http.Request)) *httptest.Re
 func TestThePageSaysWhatTheCommandSays(t *testing.T) {
 	for _, name := range []string{"healthy-pair", "peer-lost", "human-needed", "three-one-lost", "single"} {
 		v := recorded(t, name)
-		page := ask(New(always(v)), "GET", "/", nil).Body.String()
-		want := []string{v.Cluster, string(v.Status), capital(v.Redundancy.Sentence)}
+		shown := ask(New(always(v)), "GET", "/", nil).Body.String()
+		want := []string{v.Cluster, string(v.Status), page.Capital(v.Redundancy.Sentence)}
 		for _, h := range v.Hosts {
 			want = append(want, h.Name, h.Power.Text, h.Kubelet.Text, h.Etcd.Text)
 		}
@@ -65,7 +66,7 @@ func TestThePageSaysWhatTheCommandSays(t *testing.T) {
 			want = append(want, l.Address, l.Holder.Text)
 		}
 		for _, w := range want {
-			if !strings.Contains(page, html.EscapeString(w)) {
+			if !strings.Contains(shown, html.EscapeString(w)) {
 				t.Errorf("%s: %q is missing", name, w)
 			}
 		}

@@ -2,11 +2,11 @@ package dashboard
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"golang.org/x/net/html"
 
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
@@ -75,7 +75,7 @@ func card(classes, id, heading string, parts ...part) part {
 
 func redundancy(r standing.Redundancy) part {
 	return card("card redundancy "+string(r.Survives), "redundancy", "Redundancy",
-		el("p", class("big"), text(capital(r.Sentence)+".")),
+		el("p", class("big"), text(page.Capital(r.Sentence)+".")),
 		when(len(r.Losses) > 0, el("ul", class("losses"), each(r.Losses, func(l standing.Loss) part {
 			return el("li", dot(l.Survives), el("span", text("If "), strong(l.Host), text(" is lost: "+l.Words()+".")))
 		}))),
@@ -166,11 +166,4 @@ func code(s string) part { return el("code", text(s)) }
 
 func moment(t time.Time) part {
 	return el("time", attr("datetime", t.UTC().Format("2006-01-02T15:04:05Z")), text(t.UTC().Format("2006-01-02 15:04:05Z")))
-}
-
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }
