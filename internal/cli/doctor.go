@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
@@ -46,7 +47,7 @@ What it looks at:
 2 s, in small pieces each made durable, into a file without a name. Without it the
 disk is judged by what etcd has measured itself.
 
-Exit codes: 0 nothing, or advice only; 3 a warning; 5 something critical; 6 nothing
+Exit codes: 0 nothing, or notes only; 3 a warning; 5 something critical; 6 nothing
 of both, but not everything could be seen; 1 it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast doctor
   sudo holdfast doctor etcd-disk --disk
@@ -80,7 +81,7 @@ of both, but not everything could be seen; 1 it failed; 2 wrong usage.`,
 func checkIDs() []string {
 	var out []string
 	for _, c := range decide.Checks() {
-		out = append(out, c.ID)
+		out = append(out, string(c.ID))
 	}
 	return out
 }
@@ -94,7 +95,7 @@ func (f *doctorFlags) check(args []string) error {
 		named = append(slices.Clip(named), f.explain)
 	}
 	for _, id := range named {
-		if _, ok := decide.Find(id); !ok {
+		if _, ok := decide.Find(finding.ID(id)); !ok {
 			wrong("check %q: there is none of that name (see 'holdfast doctor --list')", id)
 		}
 	}
@@ -131,27 +132,31 @@ func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) e
 	if err != nil {
 		return err
 	}
-	results := decide.Examine(facts, only...)
+	var ids []finding.ID
+	for _, id := range only {
+		ids = append(ids, finding.ID(id))
+	}
+	results := decide.Examine(facts, ids...)
 	if err := f.print(streams, facts, results); err != nil {
 		return err
 	}
 	switch decide.Worst(results) {
-	case decide.Critical:
+	case finding.Critical:
 		return looked(command.ExitPerson)
-	case decide.Warning:
+	case finding.Warning:
 		return looked(command.ExitAttention)
-	case decide.Unknown:
+	case finding.Unknown:
 		return looked(command.ExitUnknown)
-	case decide.OK, decide.Advice:
+	case finding.OK, finding.Note:
 	}
 	return nil
 }
 
 // examined is what a program reads, and --facts takes again.
 type examined struct {
-	Verdict decide.Level    `json:"verdict"`
-	Checks  []decide.Result `json:"checks"`
-	Facts   *decide.Facts   `json:"facts"`
+	Verdict finding.Severity `json:"verdict"`
+	Checks  []decide.Result  `json:"checks"`
+	Facts   *decide.Facts    `json:"facts"`
 }
 
 func (f *doctorFlags) print(streams Streams, facts decide.Facts, results []decide.Result) error {
@@ -164,14 +169,14 @@ func (f *doctorFlags) print(streams Streams, facts decide.Facts, results []decid
 
 // listed is a check for a program.
 type listed struct {
-	ID    string       `json:"id"`
-	Title string       `json:"title"`
-	For   decide.Scope `json:"for"`
-	Why   string       `json:"why"`
-	Type  []string     `json:"type,omitempty"`
+	ID       finding.ID   `json:"id"`
+	Title    string       `json:"title"`
+	For      decide.Scope `json:"for"`
+	Meaning  string       `json:"meaning"`
+	Commands []string     `json:"commands,omitempty"`
 }
 
-func listedOf(c decide.Check) listed { return listed{c.ID, c.Title, c.For, c.Why, c.Type} }
+func listedOf(c decide.Check) listed { return listed{c.ID, c.Title, c.For, c.Meaning, c.Lines} }
 
 func (f *doctorFlags) printList(streams Streams) error {
 	if f.output == "json" || f.output == "yaml" {
@@ -190,7 +195,7 @@ func (f *doctorFlags) printList(streams Streams) error {
 }
 
 func (f *doctorFlags) printExplanation(streams Streams) error {
-	c, _ := decide.Find(f.explain) // it was checked
+	c, _ := decide.Find(finding.ID(f.explain)) // it was checked
 	if f.output == "json" || f.output == "yaml" {
 		return printData(streams.Out, f.output, listedOf(c))
 	}

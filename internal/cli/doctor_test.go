@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/report/doctor/cluster"
 )
@@ -73,7 +74,7 @@ func TestDoctorPrintsForPersonsAndPrograms(t *testing.T) {
 	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
 		var got examined
 		_, text, _ := doctorOn(t, facts, "swap", "-o", format)
-		if err := read([]byte(text), &got); err != nil || got.Verdict != decide.Warning || len(got.Checks) != 1 || got.Facts.Hosts[0].Swap.Value != 1<<30 {
+		if err := read([]byte(text), &got); err != nil || got.Verdict != finding.Warning || len(got.Checks) != 1 || got.Facts.Hosts[0].Swap.Value != 1<<30 {
 			t.Errorf("%s: %v\n%s", format, err, text)
 		}
 	}
@@ -118,10 +119,10 @@ func TestAWrongLineOfDoctorNamesAllMistakes(t *testing.T) {
 func TestDoctorListsAndExplainsEveryCheck(t *testing.T) {
 	_, list, _ := runLine(t, "doctor", "--list")
 	for _, c := range decide.Checks() {
-		if !strings.Contains(list, "\n"+c.ID+" ") {
+		if !strings.Contains(list, "\n"+string(c.ID)+" ") {
 			t.Errorf("%s is not listed", c.ID)
 		}
-		if code, text, _ := runLine(t, "doctor", "--explain", c.ID); code != ExitOK || !strings.Contains(text, c.Title) || !strings.Contains(text, "  $ "+c.Type[0]) {
+		if code, text, _ := runLine(t, "doctor", "--explain", string(c.ID)); code != ExitOK || !strings.Contains(text, c.Title) || !strings.Contains(text, "  $ "+c.Lines[0]) {
 			t.Errorf("%s: %d\n%s", c.ID, code, text)
 		}
 	}
@@ -211,7 +212,7 @@ func TestWithoutAnAPIAHostSaysWhatClusterItIsAndWhoIsMissing(t *testing.T) {
 		if alone.Topology.ControlPlanes != 2 || len(alone.Hosts) != 2 || alone.Hosts[0].Name != name {
 			t.Errorf("%+v", alone)
 		}
-		if r := decide.Examine(alone, "fence-delay"); r[0].Level == decide.OK {
+		if r := decide.Examine(alone, "fence-delay"); r[0].Severity == finding.OK {
 			t.Errorf("a peer that nobody saw is not well: %+v", r)
 		}
 	}

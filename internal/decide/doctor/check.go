@@ -1,45 +1,26 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Level is how bad something is.
-type Level string
-
-// The levels.
-const (
-	OK       Level = "ok"
-	Advice   Level = "advice"   // could be better
-	Unknown  Level = "unknown"  // could not be seen
-	Warning  Level = "warning"  // costs availability when something else happens
-	Critical Level = "critical" // costs it now, or on the day that fencing is needed
-)
-
-// order ranks levels, the worst last.
-var order = []Level{OK, Advice, Unknown, Warning, Critical}
-
-func worse(a, b Level) Level {
-	if slices.Index(order, b) > slices.Index(order, a) {
-		return b
-	}
-	return a
-}
-
 // Check is one line of the table.
 type Check struct {
-	ID, Title string
+	// ID names the check, Title says what should be so.
+	ID    finding.ID
+	Title string
 	// For says in words where it applies.
 	For   Scope
 	judge func(*sheet)
-	// Why is why it matters, Type what a person types.
-	Why  string
-	Type []string
+	// Meaning says why it matters. Lines are what a person types; remarks stand
+	// behind two blanks or more.
+	Meaning string
+	Lines   []string
 	// Alerts are the alerts (render/alerts) that fire for the same.
 	Alerts []string
 }
@@ -73,24 +54,16 @@ func (s Scope) applies(t Topology) bool {
 // Applies reports whether a check is for such a cluster.
 func (c Check) Applies(t Topology) bool { return c.For.applies(t) }
 
-// Finding is one thing that a check found.
-type Finding struct {
-	Level Level `json:"level"`
-	// About is the host or object that it is about, empty for the cluster.
-	About string `json:"about,omitempty"`
-	Says  string `json:"says"`
-}
-
-// Result is what a check found.
+// Result tells what one check found. Its severity is that of its worst finding.
 type Result struct {
-	ID       string    `json:"id"`
-	Title    string    `json:"title"`
-	Level    Level     `json:"level"`
-	Findings []Finding `json:"findings,omitempty"`
-	// Unseen is what would have been looked at too.
-	Unseen []string `json:"unseen,omitempty"`
-	Why    string   `json:"why"`
-	Type   []string `json:"type,omitempty"`
+	ID       finding.ID        `json:"id"`
+	Title    string            `json:"title"`
+	Severity finding.Severity  `json:"severity"`
+	Findings []finding.Finding `json:"findings,omitempty"`
+	// Unseen lists what could not be looked at.
+	Unseen   []string          `json:"unseen,omitempty"`
+	Meaning  string            `json:"meaning"`
+	Commands []finding.Command `json:"commands,omitempty"`
 }
 
 // Checks lists all checks, those first that cost most.
@@ -99,7 +72,7 @@ func Checks() []Check {
 }
 
 // Find returns the check of that name.
-func Find(id string) (Check, bool) {
+func Find(id finding.ID) (Check, bool) {
 	for _, c := range Checks() {
 		if c.ID == id {
 			return c, true
@@ -110,7 +83,7 @@ func Find(id string) (Check, bool) {
 
 // Examine judges facts by the checks that apply to such a cluster: all of them,
 // or the named ones.
-func Examine(f Facts, only ...string) []Result {
+func Examine(f Facts, only ...finding.ID) []Result {
 	var out []Result
 	for _, c := range Checks() {
 		if c.Applies(f.Topology) && (len(only) == 0 || slices.Contains(only, c.ID)) {
@@ -121,43 +94,41 @@ func Examine(f Facts, only ...string) []Result {
 }
 
 func (c Check) examine(f Facts) Result {
-	s := sheet{Facts: f}
+	s := sheet{Facts: f, id: c.ID}
 	c.judge(&s)
-	r := Result{ID: c.ID, Title: c.Title, Level: OK, Findings: s.found, Unseen: s.unseen, Why: c.Why}
+	r := Result{ID: c.ID, Title: c.Title, Severity: finding.OK, Findings: s.found, Unseen: s.unseen, Meaning: c.Meaning}
 	for _, x := range s.found {
-		r.Level = worse(r.Level, x.Level)
+		r.Severity = finding.Worst(r.Severity, x.Severity)
 	}
 	if len(s.unseen) > 0 {
-		r.Level = worse(r.Level, Unknown)
+		r.Severity = finding.Worst(r.Severity, finding.Unknown)
 	}
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Compare(slices.Index(order, b.Level), slices.Index(order, a.Level))
-	})
-	if r.Level != OK && r.Level != Unknown {
-		r.Type = f.spell(c.Type)
+	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int { return finding.Compare(a.Severity, b.Severity) })
+	if r.Severity != finding.OK && r.Severity != finding.Unknown {
+		r.Commands = f.spell(c.Lines)
 	}
 	return r
 }
 
-// spell puts the names of this cluster's hosts into what is to be typed, where
-// the table has examples.
-func (f Facts) spell(lines []string) []string {
-	if len(f.Hosts) < 2 {
-		return lines
+// spell puts the names of this cluster's hosts into the commands of the table,
+// which has those of an example.
+func (f Facts) spell(lines []string) []finding.Command {
+	names := strings.NewReplacer()
+	if len(f.Hosts) > 1 {
+		names = strings.NewReplacer("cp-1", f.Hosts[0].Name, "cp-2", f.Hosts[1].Name)
 	}
-	names := strings.NewReplacer("cp-1", f.Hosts[0].Name, "cp-2", f.Hosts[1].Name)
-	var out []string
+	var out []finding.Command
 	for _, line := range lines {
-		out = append(out, names.Replace(line))
+		out = append(out, finding.Anywhere(names.Replace(line))...)
 	}
 	return out
 }
 
 // Worst is the level of a whole examination.
-func Worst(results []Result) Level {
-	worst := OK
+func Worst(results []Result) finding.Severity {
+	worst := finding.OK
 	for _, r := range results {
-		worst = worse(worst, r.Level)
+		worst = finding.Worst(worst, r.Severity)
 	}
 	return worst
 }
@@ -166,12 +137,13 @@ func Worst(results []Result) Level {
 type sheet struct {
 	Facts
 
-	found  []Finding
+	id     finding.ID
+	found  []finding.Finding
 	unseen []string
 }
 
-func (s *sheet) say(level Level, about, format string, args ...any) {
-	s.found = append(s.found, Finding{Level: level, About: about, Says: fmt.Sprintf(format, args...)})
+func (s *sheet) say(level finding.Severity, about, format string, args ...any) {
+	s.found = append(s.found, finding.Finding{ID: s.id, Severity: level, Subject: about, Problem: fmt.Sprintf(format, args...)})
 }
 
 func (s *sheet) notSeen(format string, args ...any) {

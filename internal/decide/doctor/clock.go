@@ -3,6 +3,7 @@ package doctor
 import (
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -10,8 +11,8 @@ import (
 var clockChecks = []Check{
 	{
 		ID: "clock-sync", Title: "the clock of each host is kept right", For: Everywhere, judge: judgeSync,
-		Why: "Nothing in the protocol of two hosts trusts clocks, but certificates, tokens, leases and every time that a person compares do. A clock that nobody keeps drifts by seconds a week.",
-		Type: []string{
+		Meaning: "Nothing in the protocol of two hosts trusts clocks, but certificates, tokens, leases and every time that a person compares do. A clock that nobody keeps drifts by seconds a week.",
+		Lines: []string{
 			"apt install chrony      # or dnf install chrony",
 			"chronyc sources -v      # whom it asks; a site without internet needs a source of its own",
 			"timedatectl             # System clock synchronized: yes",
@@ -19,8 +20,8 @@ var clockChecks = []Check{
 	},
 	{
 		ID: "clock-apart", Title: "the clocks of the hosts agree", For: SeveralCPs, judge: judgeApart,
-		Why: "Where clocks differ, leases and leader elections of the workload run out early or late, freshly made certificates and tokens are not yet valid, and logs of two hosts cannot be put in order.",
-		Type: []string{
+		Meaning: "Where clocks differ, leases and leader elections of the workload run out early or late, freshly made certificates and tokens are not yet valid, and logs of two hosts cannot be put in order.",
+		Lines: []string{
 			"chronyc makestep                               # on the host that is off, once its sources are right",
 			"holdfast doctor clock-apart --hosts cp-1,cp-2   # measures through ssh, to some tens of milliseconds",
 		},
@@ -31,13 +32,13 @@ func judgeSync(s *sheet) {
 	eachHost(s, "clock", func(h Host) state.Fact[Clock] { return h.Clock }, func(h Host, c Clock) {
 		switch {
 		case c.Synchronised && c.Service == "":
-			s.say(OK, h.Name, "synchronised")
+			s.say(finding.OK, h.Name, "synchronised")
 		case c.Synchronised:
-			s.say(OK, h.Name, "synchronised by %s", c.Service)
+			s.say(finding.OK, h.Name, "synchronised by %s", c.Service)
 		case c.Service == "":
-			s.say(Warning, h.Name, "its clock is not synchronised, and no service that would do it runs")
+			s.say(finding.Warning, h.Name, "its clock is not synchronised, and no service that would do it runs")
 		default:
-			s.say(Warning, h.Name, "its clock is not synchronised, although %s runs: it has no source that it trusts", c.Service)
+			s.say(finding.Warning, h.Name, "its clock is not synchronised, although %s runs: it has no source that it trusts", c.Service)
 		}
 	})
 }
@@ -69,12 +70,12 @@ func (s *sheet) compare(a, b Host) {
 	pair := a.Name + " and " + b.Name
 	switch {
 	case least > apartCritical:
-		s.say(Critical, pair, "their clocks are %s apart, or more", rounded(least))
+		s.say(finding.Critical, pair, "their clocks are %s apart, or more", rounded(least))
 	case least > apartWarning:
-		s.say(Warning, pair, "their clocks are %s apart, or more", rounded(least))
+		s.say(finding.Warning, pair, "their clocks are %s apart, or more", rounded(least))
 	case most > apartUnsure:
 		s.notSeen("%s: their clocks may be up to %s apart, it could not be measured closer", pair, rounded(most))
 	default:
-		s.say(OK, pair, "at most %s apart", rounded(most))
+		s.say(finding.OK, pair, "at most %s apart", rounded(most))
 	}
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,11 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // examine runs one check.
-func examine(t *testing.T, f Facts, id string) Result {
+func examine(t *testing.T, f Facts, id finding.ID) Result {
 	t.Helper()
 	r := Examine(f, id)
 	if len(r) != 1 {
@@ -25,8 +27,8 @@ func examine(t *testing.T, f Facts, id string) Result {
 
 func TestNothingIsSaidOfTwoHostsThatAreWell(t *testing.T) {
 	for _, r := range Examine(wellTwo()) {
-		if r.Level != OK || len(r.Unseen) > 0 || len(r.Type) > 0 {
-			t.Errorf("%s: %s %v %v", r.ID, r.Level, r.Findings, r.Unseen)
+		if r.Severity != finding.OK || len(r.Unseen) > 0 || len(r.Commands) > 0 {
+			t.Errorf("%s: %s %v %v", r.ID, r.Severity, r.Findings, r.Unseen)
 		}
 	}
 }
@@ -35,9 +37,9 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	ids := func(f Facts) string {
 		var out []string
 		for _, r := range Examine(f) {
-			out = append(out, r.ID)
-			if r.Level != OK {
-				t.Errorf("%d hosts, %s: %s %v %v", f.Topology.ControlPlanes, r.ID, r.Level, r.Findings, r.Unseen)
+			out = append(out, string(r.ID))
+			if r.Severity != finding.OK {
+				t.Errorf("%d hosts, %s: %s %v %v", f.Topology.ControlPlanes, r.ID, r.Severity, r.Findings, r.Unseen)
 			}
 		}
 		return strings.Join(out, " ")
@@ -57,10 +59,11 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 
 // one is a change of one fact and what it is to lead to.
 type one struct {
-	name, check string
-	change      func(*Facts)
-	want        Level
-	says        string // a part of what is found, or not seen
+	name   string
+	check  finding.ID
+	change func(*Facts)
+	want   finding.Severity
+	says   string // a part of what is found, or not seen
 }
 
 func (c one) run(t *testing.T) {
@@ -70,13 +73,13 @@ func (c one) run(t *testing.T) {
 	r := examine(t, f, c.check)
 	text := strings.Join(r.Unseen, "\n")
 	for _, x := range r.Findings {
-		text += "\n" + x.About + ": " + x.Says
+		text += "\n" + x.Subject + ": " + x.Problem
 	}
-	if r.Level != c.want || !strings.Contains(text, c.says) {
-		t.Errorf("%s, want %s with %q:\n%s", r.Level, c.want, c.says, text)
+	if r.Severity != c.want || !strings.Contains(text, c.says) {
+		t.Errorf("%s, want %s with %q:\n%s", r.Severity, c.want, c.says, text)
 	}
-	if (r.Level != OK && r.Level != Unknown) != (len(r.Type) > 0) {
-		t.Errorf("level %s and %d things to type", r.Level, len(r.Type))
+	if (r.Severity != finding.OK && r.Severity != finding.Unknown) != (len(r.Commands) > 0) {
+		t.Errorf("level %s and %d things to type", r.Severity, len(r.Commands))
 	}
 }
 
@@ -103,42 +106,42 @@ func runs(kind, name, image string, replicas int32) func(*Facts) {
 func TestOtherPowerManagersAtWorkAreFound(t *testing.T) {
 	exists := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: state.LabelControlPlane, Operator: metav1.LabelSelectorOpDoesNotExist}}}
 	for _, c := range []one{
-		{"metal3 with its power", "power-metal3", metal(func(*BareMetalHost) {}), Warning, "not detached"},
-		{"metal3, known by what it was given to", "power-metal3", metal(func(h *BareMetalHost) { h.Name, h.Consumer = "rack-7", "cp-2" }), Warning, "not detached"},
-		{"metal3, known by its host name", "power-metal3", metal(func(h *BareMetalHost) { h.Name, h.Hostname = "rack-7", "cp-2.one.site" }), Warning, "not detached"},
-		{"metal3, known by a label", "power-metal3", metal(func(h *BareMetalHost) { h.Name, h.ControlPlane = "rack-7", true }), Warning, "not detached"},
-		{"metal3, detached", "power-metal3", metal(func(h *BareMetalHost) { h.Detached = true }), OK, "detached"},
-		{"metal3, of another host", "power-metal3", metal(func(h *BareMetalHost) { h.Name = "cp-11" }), OK, ""},
-		{"metal3, without a BMC", "power-metal3", metal(func(h *BareMetalHost) { h.BMC = false }), OK, ""},
-		{"metal3 is to switch it off", "power-metal3", metal(func(h *BareMetalHost) { h.Online = false }), Critical, "online: false"},
-		{"metal3 is to reboot it, detached or not", "power-metal3", metal(func(h *BareMetalHost) { h.Reboots, h.Detached = true, true }), Critical, "asks for a reboot"},
-		{"metal3 cannot be read", "power-metal3", func(f *Facts) { f.Cluster.Metal = state.Fact[[]BareMetalHost]{} }, Unknown, "BareMetalHosts"},
+		{"metal3 with its power", "power-metal3", metal(func(*BareMetalHost) {}), finding.Warning, "not detached"},
+		{"metal3, known by what it was given to", "power-metal3", metal(func(h *BareMetalHost) { h.Name, h.Consumer = "rack-7", "cp-2" }), finding.Warning, "not detached"},
+		{"metal3, known by its host name", "power-metal3", metal(func(h *BareMetalHost) { h.Name, h.Hostname = "rack-7", "cp-2.one.site" }), finding.Warning, "not detached"},
+		{"metal3, known by a label", "power-metal3", metal(func(h *BareMetalHost) { h.Name, h.ControlPlane = "rack-7", true }), finding.Warning, "not detached"},
+		{"metal3, detached", "power-metal3", metal(func(h *BareMetalHost) { h.Detached = true }), finding.OK, "detached"},
+		{"metal3, of another host", "power-metal3", metal(func(h *BareMetalHost) { h.Name = "cp-11" }), finding.OK, ""},
+		{"metal3, without a BMC", "power-metal3", metal(func(h *BareMetalHost) { h.BMC = false }), finding.OK, ""},
+		{"metal3 is to switch it off", "power-metal3", metal(func(h *BareMetalHost) { h.Online = false }), finding.Critical, "online: false"},
+		{"metal3 is to reboot it, detached or not", "power-metal3", metal(func(h *BareMetalHost) { h.Reboots, h.Detached = true, true }), finding.Critical, "asks for a reboot"},
+		{"metal3 cannot be read", "power-metal3", func(f *Facts) { f.Cluster.Metal = state.Fact[[]BareMetalHost]{} }, finding.Unknown, "BareMetalHosts"},
 
-		{"a health check of all nodes", "power-remediation", remedy("NodeHealthCheck", "", &metav1.LabelSelector{}), Critical, "cp-1, cp-2"},
-		{"a health check of others", "power-remediation", remedy("NodeHealthCheck", "", &exists), OK, ""},
-		{"a health check of nobody", "power-remediation", remedy("NodeHealthCheck", "", nil), OK, ""},
-		{"a remediation of a control plane", "power-remediation", remedy("SelfNodeRemediation", "cp-2", nil), Critical, "SelfNodeRemediation x: it is about control planes: cp-2"},
+		{"a health check of all nodes", "power-remediation", remedy("NodeHealthCheck", "", &metav1.LabelSelector{}), finding.Critical, "cp-1, cp-2"},
+		{"a health check of others", "power-remediation", remedy("NodeHealthCheck", "", &exists), finding.OK, ""},
+		{"a health check of nobody", "power-remediation", remedy("NodeHealthCheck", "", nil), finding.OK, ""},
+		{"a remediation of a control plane", "power-remediation", remedy("SelfNodeRemediation", "cp-2", nil), finding.Critical, "SelfNodeRemediation x: it is about control planes: cp-2"},
 		{"one of a control plane that the API has lost", "power-remediation", func(f *Facts) {
 			remedy("FenceAgentsRemediation", "cp-2", nil)(f)
 			f.Cluster.Nodes.Value = f.Cluster.Nodes.Value[:1]
-		}, Critical, "cp-2"},
-		{"one of a worker", "power-remediation", remedy("FenceAgentsRemediation", "w-1", nil), OK, ""},
-		{"the agents of medik8s run", "power-remediation", runs("DaemonSet", "ds", "quay.io/medik8s/self-node-remediation-operator:v0.9", 2), Warning, "SelfNodeRemediation runs"},
-		{"they are scaled to nothing", "power-remediation", runs("Deployment", "node-healthcheck-controller-manager", "x", 0), OK, ""},
+		}, finding.Critical, "cp-2"},
+		{"one of a worker", "power-remediation", remedy("FenceAgentsRemediation", "w-1", nil), finding.OK, ""},
+		{"the agents of medik8s run", "power-remediation", runs("DaemonSet", "ds", "quay.io/medik8s/self-node-remediation-operator:v0.9", 2), finding.Warning, "SelfNodeRemediation runs"},
+		{"they are scaled to nothing", "power-remediation", runs("Deployment", "node-healthcheck-controller-manager", "x", 0), finding.OK, ""},
 
 		{"a fence device of somebody else", "power-devices", func(f *Facts) {
 			f.Hosts[0].Devices.Value = append(f.Hosts[0].Devices.Value, Device{ID: "ipmi-cp-2", Agent: "fence_ipmilan"})
-		}, Warning, "ipmi-cp-2: a fence device of agent fence_ipmilan"},
-		{"one host's configuration is enough, it is the same on both", "power-devices", func(f *Facts) { f.Hosts[0].Devices = state.Fact[[]Device]{} }, OK, ""},
+		}, finding.Warning, "ipmi-cp-2: a fence device of agent fence_ipmilan"},
+		{"one host's configuration is enough, it is the same on both", "power-devices", func(f *Facts) { f.Hosts[0].Devices = state.Fact[[]Device]{} }, finding.OK, ""},
 		{"no host's configuration is known", "power-devices", func(f *Facts) {
 			f.Hosts[0].Devices, f.Hosts[1].Devices = state.Fact[[]Device]{}, state.Fact[[]Device]{}
-		}, Unknown, "Pacemaker"},
-		{"sbd", "power-watchdog", func(f *Facts) { f.Hosts[1].Watchdogs.Value = []string{"sbd.service runs"} }, Critical, "cp-2: sbd"},
-		{"a watchdog", "power-watchdog", func(f *Facts) { f.Hosts[1].Watchdogs.Value = []string{"watchdog.service runs"} }, Warning, "cp-2"},
-		{"kured by its image", "power-reboots", runs("DaemonSet", "reboots", "ghcr.io/kubereboot/kured:1.16@sha256:00", 2), Warning, "kured runs"},
-		{"a registry that is called like it is not it", "power-reboots", runs("DaemonSet", "web", "kured.site/web:1", 2), OK, ""},
-		{"unattended upgrades that reboot", "power-reboots", func(f *Facts) { f.Hosts[0].Rebooters.Value = []string{"unattended-upgrades reboots it"} }, Warning, "cp-1: unattended"},
-		{"a host that nobody asked", "power-reboots", func(f *Facts) { f.Hosts[0] = Host{Name: "cp-1"} }, Unknown, "automatic reboots of cp-1"},
+		}, finding.Unknown, "Pacemaker"},
+		{"sbd", "power-watchdog", func(f *Facts) { f.Hosts[1].Watchdogs.Value = []string{"sbd.service runs"} }, finding.Critical, "cp-2: sbd"},
+		{"a watchdog", "power-watchdog", func(f *Facts) { f.Hosts[1].Watchdogs.Value = []string{"watchdog.service runs"} }, finding.Warning, "cp-2"},
+		{"kured by its image", "power-reboots", runs("DaemonSet", "reboots", "ghcr.io/kubereboot/kured:1.16@sha256:00", 2), finding.Warning, "kured runs"},
+		{"a registry that is called like it is not it", "power-reboots", runs("DaemonSet", "web", "kured.site/web:1", 2), finding.OK, ""},
+		{"unattended upgrades that reboot", "power-reboots", func(f *Facts) { f.Hosts[0].Rebooters.Value = []string{"unattended-upgrades reboots it"} }, finding.Warning, "cp-1: unattended"},
+		{"a host that nobody asked", "power-reboots", func(f *Facts) { f.Hosts[0] = Host{Name: "cp-1"} }, finding.Unknown, "automatic reboots of cp-1"},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -150,63 +153,63 @@ func bmc(i int, change func(*BMC)) func(*Facts) {
 
 func TestFencingThatWouldNotWorkIsFound(t *testing.T) {
 	for _, c := range []one{
-		{"equal fence delays", "fence-delay", bmc(1, func(b *BMC) { b.Delay = 0 }), Critical, "both wait 0s"},
-		{"equal delays that are not zero", "fence-delay", bmc(0, func(b *BMC) { b.Delay = 20 * time.Second }), Critical, "both wait 20s"},
+		{"equal fence delays", "fence-delay", bmc(1, func(b *BMC) { b.Delay = 0 }), finding.Critical, "both wait 0s"},
+		{"equal delays that are not zero", "fence-delay", bmc(0, func(b *BMC) { b.Delay = 20 * time.Second }), finding.Critical, "both wait 20s"},
 		{"the other host may be the one that waits", "fence-delay", func(f *Facts) {
 			f.Hosts[0].BMCs.Value[0].Delay, f.Hosts[1].BMCs.Value[0].Delay = 20*time.Second, 0
-		}, OK, "cp-1 waits 20s longer than cp-2"},
-		{"a delay that the BMC outlasts", "fence-delay", bmc(0, func(b *BMC) { b.Slowest = 21 * time.Second }), Critical, "both would go off"},
-		{"the BMC of the one that waits may be slow", "fence-delay", bmc(1, func(b *BMC) { b.Slowest = 21 * time.Second }), OK, ""},
-		{"a delay that is hardly enough", "fence-delay", bmc(0, func(b *BMC) { b.Slowest = 11 * time.Second }), Warning, "less than twice"},
-		{"a delay below the least", "fence-delay", bmc(1, func(b *BMC) { b.Delay = 2500 * time.Millisecond }), Warning, "less than 3s"},
-		{"a host without a device", "fence-delay", func(f *Facts) { f.Hosts[0].BMCs.Value = []BMC{} }, Critical, "cp-1: it holds no device"},
-		{"a host whose devices nobody saw", "fence-delay", func(f *Facts) { f.Hosts[0].BMCs = state.Fact[[]BMC]{} }, Unknown, "fence devices of cp-1"},
+		}, finding.OK, "cp-1 waits 20s longer than cp-2"},
+		{"a delay that the BMC outlasts", "fence-delay", bmc(0, func(b *BMC) { b.Slowest = 21 * time.Second }), finding.Critical, "both would go off"},
+		{"the BMC of the one that waits may be slow", "fence-delay", bmc(1, func(b *BMC) { b.Slowest = 21 * time.Second }), finding.OK, ""},
+		{"a delay that is hardly enough", "fence-delay", bmc(0, func(b *BMC) { b.Slowest = 11 * time.Second }), finding.Warning, "less than twice"},
+		{"a delay below the least", "fence-delay", bmc(1, func(b *BMC) { b.Delay = 2500 * time.Millisecond }), finding.Warning, "less than 3s"},
+		{"a host without a device", "fence-delay", func(f *Facts) { f.Hosts[0].BMCs.Value = []BMC{} }, finding.Critical, "cp-1: it holds no device"},
+		{"a host whose devices nobody saw", "fence-delay", func(f *Facts) { f.Hosts[0].BMCs = state.Fact[[]BMC]{} }, finding.Unknown, "fence devices of cp-1"},
 
 		{"BMC and ring on one interface, in the only link", "fence-network", func(f *Facts) {
 			f.Hosts[0].Rings.Value = f.Hosts[0].Rings.Value[:1]
 			f.Hosts[0].BMCs.Value[0].Interface = "eth0"
-		}, Warning, "share the interface eth0"},
+		}, finding.Warning, "share the interface eth0"},
 		{"BMC and ring on one bond", "fence-network", func(f *Facts) {
 			f.Hosts[0].Rings.Value = f.Hosts[0].Rings.Value[:1]
 			f.Hosts[0].Rings.Value[0].Bond = 2
 			f.Hosts[0].BMCs.Value[0].Interface = "eth0"
-		}, Warning, "share the bond eth0"},
-		{"a second link of the ring is apart", "fence-network", bmc(0, func(b *BMC) { b.Interface = "eth0" }), OK, "nothing visible in common with the ring's link 10.0.1.1"},
+		}, finding.Warning, "share the bond eth0"},
+		{"a second link of the ring is apart", "fence-network", bmc(0, func(b *BMC) { b.Interface = "eth0" }), finding.OK, "nothing visible in common with the ring's link 10.0.1.1"},
 		{"BMC and ring in one subnet", "fence-network", func(f *Facts) {
 			f.Hosts[0].Rings.Value = f.Hosts[0].Rings.Value[:1]
 			f.Hosts[0].BMCs.Value[0].Address = "10.0.0.99"
-		}, Warning, "share the subnet 10.0.0.0/24"},
+		}, finding.Warning, "share the subnet 10.0.0.0/24"},
 		{"one switch by LLDP, though subnets differ", "fence-network", func(f *Facts) {
 			f.Hosts[1].Rings.Value = f.Hosts[1].Rings.Value[:1]
 			f.Hosts[1].Rings.Value[0].Switches, f.Hosts[1].BMCs.Value[0].Switches = []string{"sw-1"}, []string{"sw-1"}
-		}, Warning, "share the switch sw-1"},
+		}, finding.Warning, "share the switch sw-1"},
 		{"a bond over two switches, one of which has the BMC", "fence-network", func(f *Facts) {
 			f.Hosts[1].Rings.Value = f.Hosts[1].Rings.Value[:1]
 			f.Hosts[1].Rings.Value[0].Switches, f.Hosts[1].BMCs.Value[0].Switches = []string{"sw-1", "sw-2"}, []string{"sw-1"}
-		}, OK, ""},
-		{"a BMC whose name does not resolve", "fence-network", bmc(0, func(b *BMC) { b.Address = "" }), Critical, "does not resolve"},
-		{"a ring that nobody saw", "fence-network", func(f *Facts) { f.Hosts[0].Rings = state.Fact[[]Ring]{} }, Unknown, "ring of cp-1"},
+		}, finding.OK, ""},
+		{"a BMC whose name does not resolve", "fence-network", bmc(0, func(b *BMC) { b.Address = "" }), finding.Critical, "does not resolve"},
+		{"a ring that nobody saw", "fence-network", func(f *Facts) { f.Hosts[0].Rings = state.Fact[[]Ring]{} }, finding.Unknown, "ring of cp-1"},
 
-		{"never tried", "fence-proven", bmc(0, func(b *BMC) { b.Proven = time.Time{} }), Warning, "cp-1: it has never proved cp-2 to be off"},
-		{"tried long ago", "fence-proven", bmc(0, func(b *BMC) { b.Proven = now.Add(-200 * day) }), Advice, "200 days ago"},
-		{"any certificate is taken", "fence-certificate", bmc(1, func(b *BMC) { b.Verified = false }), Critical, "cp-2: the certificate of the BMC of cp-1 is not pinned yet"},
-		{"a pinned certificate, and another one is shown", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Fingerprint, b.Shows.Value.Fingerprint = true, "ab12", "cd34" }), Critical, "cp-2: the BMC of cp-1 shows another certificate (SHA-256 cd34) than the pinned one (SHA-256 ab12)"},
-		{"a pinned certificate that is shown", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Fingerprint, b.Shows.Value.Fingerprint = true, "ab12", "ab12" }), OK, "pinned"},
-		{"a pin that nobody compared", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.FirstSight = true, true }), OK, "pinned, as it was shown first"},
-		{"a pinned one that ends soon", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(20*day) }), Advice, "ends in 20 days: once the BMC makes a new one"},
-		{"a certificate that ends", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(20 * day) }), Warning, "of cp-1 ends in 20 days: it is refused then"},
-		{"a certificate that ended", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(-3 * day) }), Critical, "ended 3 days ago: it is refused"},
-		{"the date of a pinned one does not count", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(-3*day) }), OK, "pinned"},
-		{"a BMC that did not answer", "fence-certificate", bmc(1, func(b *BMC) { b.Shows = state.Fact[Shown]{} }), Unknown, "certificate of the BMC of cp-1: it did not answer cp-2"},
-		{"BMC time ahead", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: time.Hour, High: 61 * time.Minute} }), Advice, "cp-2: the clock of the BMC of cp-1 is 1h0m0s off"},
-		{"BMC time behind", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: -61 * time.Minute, High: -time.Hour} }), Advice, "1h0m0s off"},
-		{"a BMC that tells no time", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset = state.Fact[Offset]{} }), OK, "does not tell"},
-		{"a BMC without an answer", "fence-clock", bmc(1, func(b *BMC) { b.Shows = state.Fact[Shown]{} }), Unknown, "clock of the BMC of cp-1"},
+		{"never tried", "fence-proven", bmc(0, func(b *BMC) { b.Proven = time.Time{} }), finding.Warning, "cp-1: it has never proved cp-2 to be off"},
+		{"tried long ago", "fence-proven", bmc(0, func(b *BMC) { b.Proven = now.Add(-200 * day) }), finding.Note, "200 days ago"},
+		{"any certificate is taken", "fence-certificate", bmc(1, func(b *BMC) { b.Verified = false }), finding.Critical, "cp-2: the certificate of the BMC of cp-1 is not pinned yet"},
+		{"a pinned certificate, and another one is shown", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Fingerprint, b.Shows.Value.Fingerprint = true, "ab12", "cd34" }), finding.Critical, "cp-2: the BMC of cp-1 shows another certificate (SHA-256 cd34) than the pinned one (SHA-256 ab12)"},
+		{"a pinned certificate that is shown", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Fingerprint, b.Shows.Value.Fingerprint = true, "ab12", "ab12" }), finding.OK, "pinned"},
+		{"a pin that nobody compared", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.FirstSight = true, true }), finding.OK, "pinned, as it was shown first"},
+		{"a pinned one that ends soon", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(20*day) }), finding.Note, "ends in 20 days: once the BMC makes a new one"},
+		{"a certificate that ends", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(20 * day) }), finding.Warning, "of cp-1 ends in 20 days: it is refused then"},
+		{"a certificate that ended", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(-3 * day) }), finding.Critical, "ended 3 days ago: it is refused"},
+		{"the date of a pinned one does not count", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(-3*day) }), finding.OK, "pinned"},
+		{"a BMC that did not answer", "fence-certificate", bmc(1, func(b *BMC) { b.Shows = state.Fact[Shown]{} }), finding.Unknown, "certificate of the BMC of cp-1: it did not answer cp-2"},
+		{"BMC time ahead", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: time.Hour, High: 61 * time.Minute} }), finding.Note, "cp-2: the clock of the BMC of cp-1 is 1h0m0s off"},
+		{"BMC time behind", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: -61 * time.Minute, High: -time.Hour} }), finding.Note, "1h0m0s off"},
+		{"a BMC that tells no time", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset = state.Fact[Offset]{} }), finding.OK, "does not tell"},
+		{"a BMC without an answer", "fence-clock", bmc(1, func(b *BMC) { b.Shows = state.Fact[Shown]{} }), finding.Unknown, "clock of the BMC of cp-1"},
 		{"two machines with one UUID", "machine-identity", func(f *Facts) {
 			f.Cluster.Nodes.Value[1].Machine = state.Machine{UUID: "uuid-cp-1", Serial: "2"}.String()
-		}, Warning, "cp-2: it has the UUID uuid-cp-1 of cp-1"},
-		{"a machine that tells nothing", "machine-identity", func(f *Facts) { f.Cluster.Nodes.Value[1].Machine = state.Machine{}.String() }, Advice, "neither UUID nor serial number"},
-		{"a machine that was not asked yet", "machine-identity", func(f *Facts) { f.Cluster.Nodes.Value[1].Machine = "" }, OK, ""},
+		}, finding.Warning, "cp-2: it has the UUID uuid-cp-1 of cp-1"},
+		{"a machine that tells nothing", "machine-identity", func(f *Facts) { f.Cluster.Nodes.Value[1].Machine = state.Machine{}.String() }, finding.Note, "neither UUID nor serial number"},
+		{"a machine that was not asked yet", "machine-identity", func(f *Facts) { f.Cluster.Nodes.Value[1].Machine = "" }, finding.OK, ""},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -222,15 +225,15 @@ func TestTheRingIsJudgedByWhatIsVisible(t *testing.T) {
 		}
 	}
 	for _, c := range []one{
-		{"one Corosync link only", "ring-links", single(func(*Ring) {}), Warning, "cp-1: Corosync has one link only, over eth0 (10.0.0.1)"},
-		{"one link over a bond", "ring-links", single(func(r *Ring) { r.Bond = 2 }), Advice, "a bond of 2 interfaces"},
-		{"two links over one interface", "ring-links", func(f *Facts) { f.Hosts[0].Rings.Value[1].Interface = "eth0" }, Warning, "all 2 links of Corosync go over eth0"},
+		{"one Corosync link only", "ring-links", single(func(*Ring) {}), finding.Warning, "cp-1: Corosync has one link only, over eth0 (10.0.0.1)"},
+		{"one link over a bond", "ring-links", single(func(r *Ring) { r.Bond = 2 }), finding.Note, "a bond of 2 interfaces"},
+		{"two links over one interface", "ring-links", func(f *Facts) { f.Hosts[0].Rings.Value[1].Interface = "eth0" }, finding.Warning, "all 2 links of Corosync go over eth0"},
 		{"two links over interfaces that are not known", "ring-links", func(f *Facts) {
 			f.Hosts[0].Rings.Value[0].Interface, f.Hosts[0].Rings.Value[1].Interface = "", ""
-		}, OK, ""},
-		{"no address of the host", "ring-links", func(f *Facts) { f.Hosts[0].Rings.Value = []Ring{} }, Warning, "names no address"},
-		{"MTUs that differ", "ring-mtu", func(f *Facts) { f.Hosts[1].Rings.Value[1].MTU = 1500 }, Warning, "link 1: cp-1 has 9000 on eth1, cp-2 has 1500 on eth1"},
-		{"an MTU that is not known", "ring-mtu", func(f *Facts) { f.Hosts[1].Rings.Value[1].MTU = 0 }, Unknown, "MTU of 10.0.1.2 on cp-2"},
+		}, finding.OK, ""},
+		{"no address of the host", "ring-links", func(f *Facts) { f.Hosts[0].Rings.Value = []Ring{} }, finding.Warning, "names no address"},
+		{"MTUs that differ", "ring-mtu", func(f *Facts) { f.Hosts[1].Rings.Value[1].MTU = 1500 }, finding.Warning, "link 1: cp-1 has 9000 on eth1, cp-2 has 1500 on eth1"},
+		{"an MTU that is not known", "ring-mtu", func(f *Facts) { f.Hosts[1].Rings.Value[1].MTU = 0 }, finding.Unknown, "MTU of 10.0.1.2 on cp-2"},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -252,60 +255,60 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		}
 	}
 	for _, c := range []one{
-		{"a clock that nobody keeps", "clock-sync", func(f *Facts) { f.Hosts[0].Clock.Value = Clock{} }, Warning, "no service that would do it"},
-		{"a service without sources", "clock-sync", func(f *Facts) { f.Hosts[0].Clock.Value.Synchronised = false }, Warning, "although chrony runs"},
-		{"clocks apart", "clock-apart", ahead(2*time.Second, 3*time.Second), Warning, "cp-1 and cp-2: their clocks are 2s apart, or more"},
-		{"clocks apart, behind", "clock-apart", ahead(-3*time.Second, -2*time.Second), Warning, "apart, or more"},
-		{"clocks far apart", "clock-apart", ahead(6*time.Minute, 7*time.Minute), Critical, "apart"},
-		{"told to the second only, and equal as far as that goes", "clock-apart", ahead(-time.Second, time.Second), OK, "at most 1s apart"},
-		{"measured too loosely to tell", "clock-apart", ahead(-5*time.Second, 5*time.Second), Unknown, "may be up to 5s apart"},
-		{"a clock that nobody could read", "clock-apart", func(f *Facts) { f.Hosts[1].Offset = state.Fact[Offset]{} }, Unknown, "cp-2"},
+		{"a clock that nobody keeps", "clock-sync", func(f *Facts) { f.Hosts[0].Clock.Value = Clock{} }, finding.Warning, "no service that would do it"},
+		{"a service without sources", "clock-sync", func(f *Facts) { f.Hosts[0].Clock.Value.Synchronised = false }, finding.Warning, "although chrony runs"},
+		{"clocks apart", "clock-apart", ahead(2*time.Second, 3*time.Second), finding.Warning, "cp-1 and cp-2: their clocks are 2s apart, or more"},
+		{"clocks apart, behind", "clock-apart", ahead(-3*time.Second, -2*time.Second), finding.Warning, "apart, or more"},
+		{"clocks far apart", "clock-apart", ahead(6*time.Minute, 7*time.Minute), finding.Critical, "apart"},
+		{"told to the second only, and equal as far as that goes", "clock-apart", ahead(-time.Second, time.Second), finding.OK, "at most 1s apart"},
+		{"measured too loosely to tell", "clock-apart", ahead(-5*time.Second, 5*time.Second), finding.Unknown, "may be up to 5s apart"},
+		{"a clock that nobody could read", "clock-apart", func(f *Facts) { f.Hosts[1].Offset = state.Fact[Offset]{} }, finding.Unknown, "cp-2"},
 
-		{"a disk that is too slow for etcd", "etcd-disk", fsyncs(11*time.Millisecond, 5000), Warning, "took about 11ms at most"},
-		{"a disk at the recommendation", "etcd-disk", fsyncs(10*time.Millisecond, 5000), OK, ""},
-		{"a disk that stops etcd", "etcd-disk", fsyncs(time.Second, 5000), Critical, "cp-2"},
-		{"etcd has written too little to tell", "etcd-disk", fsyncs(time.Second, 999), Unknown, "--disk measures"},
+		{"a disk that is too slow for etcd", "etcd-disk", fsyncs(11*time.Millisecond, 5000), finding.Warning, "took about 11ms at most"},
+		{"a disk at the recommendation", "etcd-disk", fsyncs(10*time.Millisecond, 5000), finding.OK, ""},
+		{"a disk that stops etcd", "etcd-disk", fsyncs(time.Second, 5000), finding.Critical, "cp-2"},
+		{"etcd has written too little to tell", "etcd-disk", fsyncs(time.Second, 999), finding.Unknown, "--disk measures"},
 		{"an own measurement", "etcd-disk", func(f *Facts) {
 			f.Hosts[1].Etcd = state.Fact[Etcd]{}
 			f.Hosts[1].Disk = state.Known(Disk{Path: "/var/lib/etcd", Writes: 90, P99: 40 * time.Millisecond, Worst: 90 * time.Millisecond})
-		}, Warning, "durable within 40ms, the slowest of 90 took 90ms"},
-		{"80 % of the quota", "etcd-space", size(1700<<20, 1600<<20), Warning, "83 %"},
-		{"95 % of the quota", "etcd-space", size(2000<<20, 1900<<20), Critical, "97 %"},
-		{"half of it is empty", "etcd-space", size(1000<<20, 400<<20), Advice, "defragmentation"},
-		{"a small one may be empty", "etcd-space", size(100<<20, 1<<20), OK, ""},
-		{"etcd that does not answer", "etcd-space", func(f *Facts) { f.Hosts[0].Etcd = state.Fact[Etcd]{} }, Unknown, "of cp-1"},
+		}, finding.Warning, "durable within 40ms, the slowest of 90 took 90ms"},
+		{"80 % of the quota", "etcd-space", size(1700<<20, 1600<<20), finding.Warning, "83 %"},
+		{"95 % of the quota", "etcd-space", size(2000<<20, 1900<<20), finding.Critical, "97 %"},
+		{"half of it is empty", "etcd-space", size(1000<<20, 400<<20), finding.Note, "defragmentation"},
+		{"a small one may be empty", "etcd-space", size(100<<20, 1<<20), finding.OK, ""},
+		{"etcd that does not answer", "etcd-space", func(f *Facts) { f.Hosts[0].Etcd = state.Fact[Etcd]{} }, finding.Unknown, "of cp-1"},
 
-		{"29 days", "certificates", end(29*day, false), Warning, "x.crt ends in 29 days"},
-		{"6 days", "certificates", end(6*day, false), Critical, "ends in 6 days"},
-		{"hours", "certificates", end(30*time.Hour, false), Critical, "ends in 30 hours"},
-		{"it ended", "certificates", end(-50*time.Hour, false), Critical, "ended 2 days ago"},
-		{"an authority's last year", "certificates", end(300*day, true), Advice, "ends in 300 days"},
-		{"31 days of a leaf", "certificates", end(31*day, false), OK, ""},
+		{"29 days", "certificates", end(29*day, false), finding.Warning, "x.crt ends in 29 days"},
+		{"6 days", "certificates", end(6*day, false), finding.Critical, "ends in 6 days"},
+		{"hours", "certificates", end(30*time.Hour, false), finding.Critical, "ends in 30 hours"},
+		{"it ended", "certificates", end(-50*time.Hour, false), finding.Critical, "ended 2 days ago"},
+		{"an authority's last year", "certificates", end(300*day, true), finding.Note, "ends in 300 days"},
+		{"31 days of a leaf", "certificates", end(31*day, false), finding.OK, ""},
 
-		{"kubelets that differ", "versions", func(f *Facts) { f.Cluster.Nodes.Value[1].Kubelet = "v1.36.4" }, Warning, "kubelet: v1.36.3 on cp-1; v1.36.4 on cp-2"},
-		{"runtimes that differ", "versions", func(f *Facts) { f.Cluster.Nodes.Value[1].Runtime = "containerd://2.4.2" }, Advice, "container runtime"},
-		{"a Node was deleted", "nodes", func(f *Facts) { f.Cluster.Nodes.Value = f.Cluster.Nodes.Value[:1] }, Critical, "1 of 2 control planes have a Node"},
-		{"a role label was taken off", "nodes", func(f *Facts) { delete(f.Cluster.Nodes.Value[1].Labels, state.LabelMaster) }, Warning, "its Node lacks node-role.kubernetes.io/master"},
-		{"swap", "swap", func(f *Facts) { f.Hosts[0].Swap.Value = 2 << 30 }, Warning, "2048 MiB"},
+		{"kubelets that differ", "versions", func(f *Facts) { f.Cluster.Nodes.Value[1].Kubelet = "v1.36.4" }, finding.Warning, "kubelet: v1.36.3 on cp-1; v1.36.4 on cp-2"},
+		{"runtimes that differ", "versions", func(f *Facts) { f.Cluster.Nodes.Value[1].Runtime = "containerd://2.4.2" }, finding.Note, "container runtime"},
+		{"a Node was deleted", "nodes", func(f *Facts) { f.Cluster.Nodes.Value = f.Cluster.Nodes.Value[:1] }, finding.Critical, "1 of 2 control planes have a Node"},
+		{"a role label was taken off", "nodes", func(f *Facts) { delete(f.Cluster.Nodes.Value[1].Labels, state.LabelMaster) }, finding.Warning, "its Node lacks node-role.kubernetes.io/master"},
+		{"swap", "swap", func(f *Facts) { f.Hosts[0].Swap.Value = 2 << 30 }, finding.Warning, "2048 MiB"},
 		{"policies that nobody enforces", "network-policies", func(f *Facts) {
 			f.Cluster.Unenforced.Value = []string{"a/1", "a/2", "a/3", "a/4", "a/5", "b/1", "b/2"}
-		}, Warning, "7 NetworkPolicies protect from nothing: a/1, a/2, a/3, a/4, a/5 and 2 more"},
-		{"packets that anybody forges", "ring-crypto", func(f *Facts) { f.Hosts[1].RingLacks.Value = "crypto_hash" }, Critical, "corosync.conf sets no crypto_hash"},
+		}, finding.Warning, "7 NetworkPolicies protect from nothing: a/1, a/2, a/3, a/4, a/5 and 2 more"},
+		{"packets that anybody forges", "ring-crypto", func(f *Facts) { f.Hosts[1].RingLacks.Value = "crypto_hash" }, finding.Critical, "corosync.conf sets no crypto_hash"},
 		{"firewalld as RHEL has it", "firewall", func(f *Facts) {
 			f.Hosts[1].Firewall.Value.Site = []state.SiteFirewall{{Name: "firewalld", Cluster: []string{"protocol vrrp", "2379-2380/tcp"}, Pods: []string{"10.128.0.0/14"}}}
-		}, Critical, "firewalld refuses what hosts need of each other: protocol vrrp, 2379-2380/tcp"},
+		}, finding.Critical, "firewalld refuses what hosts need of each other: protocol vrrp, 2379-2380/tcp"},
 		{"a firewall that refuses applications", "firewall", func(f *Facts) {
 			f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "ufw", Applications: []string{"80/tcp"}}}
-		}, Warning, "where they come by this host: 80/tcp"},
-		{"a firewall that is open", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "ufw"}} }, OK, "ufw lets in what is needed"},
+		}, finding.Warning, "where they come by this host: 80/tcp"},
+		{"a firewall that is open", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "ufw"}} }, finding.OK, "ufw lets in what is needed"},
 		{"rules that nobody can judge", "firewall", func(f *Facts) {
 			f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "chain input of table inet filter", Unjudged: true}}
-		}, Unknown, ""},
-		{"no table of ours", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Ours = false }, Warning, "no rules of Holdfast's"},
-		{"a person wants none", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value = Firewall{Off: true} }, Advice, "/etc/holdfast/firewall says so"},
-		{"a name that does not resolve", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Problem = "no such host" }, Warning, "api.one.site does not resolve: no such host"},
-		{"a name that leads elsewhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Addresses = []string{"10.0.0.6"} }, Warning, "resolves to 10.0.0.6 and not to 10.0.0.5"},
-		{"a load balancer of the site may be anywhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Want = nil }, OK, ""},
+		}, finding.Unknown, ""},
+		{"no table of ours", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Ours = false }, finding.Warning, "no rules of Holdfast's"},
+		{"a person wants none", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value = Firewall{Off: true} }, finding.Note, "/etc/holdfast/firewall says so"},
+		{"a name that does not resolve", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Problem = "no such host" }, finding.Warning, "api.one.site does not resolve: no such host"},
+		{"a name that leads elsewhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Addresses = []string{"10.0.0.6"} }, finding.Warning, "resolves to 10.0.0.6 and not to 10.0.0.5"},
+		{"a load balancer of the site may be anywhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Want = nil }, finding.OK, ""},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -315,8 +318,8 @@ func TestWhatIsToBeTypedNamesTheHostsOfThisCluster(t *testing.T) {
 	f := wellTwo()
 	f.Hosts[0].Name, f.Hosts[1].Name = "north", "south"
 	f.Hosts[1].BMCs.Value[0].Delay = 0
-	if r := examine(t, f, "fence-delay"); !strings.Contains(strings.Join(r.Type, "\n"), "--hosts north,south") {
-		t.Errorf("%q", r.Type)
+	if r := examine(t, f, "fence-delay"); !strings.Contains(fmt.Sprint(r.Commands), "--hosts north,south") {
+		t.Errorf("%q", r.Commands)
 	}
 }
 
@@ -324,7 +327,7 @@ func TestWhatWasFoundIsSaidAlsoWhereSomethingElseWasNotSeen(t *testing.T) {
 	f := wellTwo()
 	f.Hosts[0].Swap, f.Hosts[1].Swap = state.Fact[uint64]{}, state.Known[uint64](1<<30)
 	r := examine(t, f, "swap")
-	if r.Level != Warning || len(r.Findings) != 1 || len(r.Unseen) != 1 {
+	if r.Severity != finding.Warning || len(r.Findings) != 1 || len(r.Unseen) != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -344,9 +347,9 @@ func TestAnEmptyListIsKnownAfterItWasPublished(t *testing.T) {
 }
 
 func TestEachCheckSaysWhyAndWhatToType(t *testing.T) {
-	seen := map[string]bool{}
+	seen := map[finding.ID]bool{}
 	for _, c := range Checks() {
-		if seen[c.ID] || c.Title == "" || len(c.Why) < 80 || len(c.Type) == 0 || strings.HasSuffix(c.Title, ".") {
+		if seen[c.ID] || c.Title == "" || len(c.Meaning) < 80 || len(c.Lines) == 0 || strings.HasSuffix(c.Title, ".") {
 			t.Errorf("%+v", c)
 		}
 		seen[c.ID] = true

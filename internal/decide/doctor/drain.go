@@ -4,31 +4,33 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/finding"
 )
 
 // drainChecks are about the workload when a host is drained or lost.
 var drainChecks = []Check{
 	{
 		ID: "drain-blocked", Title: "a drain of any host would end", For: Several, judge: judgeBlocked,
-		Why: "A drain asks for each eviction until it is granted. A budget that never grants one, such as minAvailable 1 for a single replica, lets it wait for ever; people then delete pods or pull the plug, and the budget protected nothing.",
-		Type: []string{
+		Meaning: "A drain asks for each eviction until it is granted. A budget that never grants one, such as minAvailable 1 for a single replica, lets it wait for ever; people then delete pods or pull the plug, and the budget protected nothing.",
+		Lines: []string{
 			"kubectl -n NAMESPACE get pdb NAME",
 			"kubectl -n NAMESPACE scale deployment NAME --replicas=2     # or a budget with maxUnavailable: 1",
 		},
 	},
 	{
 		ID: "drain-unprotected", Title: "replicated workloads have a disruption budget", For: Several, judge: judgeUnprotected,
-		Why: "Without a PodDisruptionBudget a drain evicts all replicas of a host at once. Where all of them happen to run on that host, as they do on the survivor after every failure, the service is gone until the others are up.",
-		Type: []string{
+		Meaning: "Without a PodDisruptionBudget a drain evicts all replicas of a host at once. Where all of them happen to run on that host, as they do on the survivor after every failure, the service is gone until the others are up.",
+		Lines: []string{
 			"kubectl -n NAMESPACE create poddisruptionbudget NAME --selector=KEY=VALUE --max-unavailable=1",
 			"kubectl -n NAMESPACE rollout restart deployment NAME     # spreads what all runs on one host",
 		},
 	},
 	{
 		ID: "failover-capacity", Title: "the others could carry the workload of any host", For: Several, judge: judgeCapacity,
-		Alerts: []string{"HoldfastFailoverCapacity"},
-		Why:    "When a host is lost its pods are to run on the others. What was asked for beyond what those have stays pending, and which pods that are is decided by priority or by chance.",
-		Type:   []string{"kubectl describe node | grep -A8 'Allocated resources'", "kubectl get pods -A --sort-by=.spec.priority     # who has to have a PriorityClass"},
+		Alerts:  []string{"HoldfastFailoverCapacity"},
+		Meaning: "When a host is lost its pods are to run on the others. What was asked for beyond what those have stays pending, and which pods that are is decided by priority or by chance.",
+		Lines:   []string{"kubectl describe node | grep -A8 'Allocated resources'", "kubectl get pods -A --sort-by=.spec.priority     # who has to have a PriorityClass"},
 	},
 }
 
@@ -51,9 +53,9 @@ func judgeBlocked(s *sheet) {
 		return
 	}
 	why := map[string][]string{} // which hosts' drains a sentence is about
-	about := map[string]Finding{}
-	add := func(f Finding, node string) {
-		key := f.About + "\x00" + f.Says
+	about := map[string]finding.Finding{}
+	add := func(f finding.Finding, node string) {
+		key := f.Subject + "\x00" + f.Problem
 		about[key] = f
 		why[key] = append(why[key], node)
 	}
@@ -69,30 +71,30 @@ func judgeBlocked(s *sheet) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(about)) {
 		f := about[key]
-		s.say(f.Level, f.About, "%s (drain of %s)", f.Says, strings.Join(why[key], ", "))
+		s.say(f.Severity, f.Subject, "%s (drain of %s)", f.Problem, strings.Join(why[key], ", "))
 	}
 }
 
 // blocks says how a budget keeps a drain of a node from its end. It counts with
 // all pods being healthy: what is ill today is said apart.
-func (s *sheet) blocks(b Budget, pods []Pod, n Node, nodes []Node) (Finding, bool) {
+func (s *sheet) blocks(b Budget, pods []Pod, n Node, nodes []Node) (finding.Finding, bool) {
 	here := on(pods, n.Name)
 	if len(here) == 0 {
-		return Finding{}, false
+		return finding.Finding{}, false
 	}
-	f := Finding{Level: Warning, About: "PodDisruptionBudget " + b.Namespace + "/" + b.Name}
+	f := finding.Finding{Severity: finding.Warning, Subject: "PodDisruptionBudget " + b.Namespace + "/" + b.Name}
 	most := int(b.Expected - b.Desired)
 	switch {
 	case !b.Observed:
-		s.notSeen("%s: the cluster has not worked out what it allows", f.About)
+		s.notSeen("%s: the cluster has not worked out what it allows", f.Subject)
 		return f, false
 	case most <= 0:
-		f.Says = sprintf("it wants %d healthy pods and there are to be %d: none is ever evicted", b.Desired, b.Expected)
+		f.Problem = sprintf("it wants %d healthy pods and there are to be %d: none is ever evicted", b.Desired, b.Expected)
 	case len(here)-movable(here, pods, n, nodes) > most:
-		f.Says = sprintf("it allows %d evictions at a time, and of %d pods on one host %s", most, len(here), stuck(here))
+		f.Problem = sprintf("it allows %d evictions at a time, and of %d pods on one host %s", most, len(here), stuck(here))
 	case b.Allowed == 0:
-		f.Level = Advice
-		f.Says = sprintf("right now it allows no eviction: %d of %d pods are healthy and it wants %d", b.Healthy, b.Expected, b.Desired)
+		f.Severity = finding.Note
+		f.Problem = sprintf("right now it allows no eviction: %d of %d pods are healthy and it wants %d", b.Healthy, b.Expected, b.Desired)
 	default:
 		return f, false
 	}
@@ -132,17 +134,17 @@ func stuck(pods []Pod) string {
 
 // covered are the pods that more than one budget is about: Kubernetes refuses to
 // evict those.
-func covered(budgets []Budget, pods []Pod) []Finding {
+func covered(budgets []Budget, pods []Pod) []finding.Finding {
 	names := map[string][]string{}
 	for _, b := range budgets {
 		for _, p := range b.selected(pods) {
 			names[p.Namespace+"/"+p.Name] = append(names[p.Namespace+"/"+p.Name], b.Name)
 		}
 	}
-	var out []Finding
+	var out []finding.Finding
 	for _, pod := range slices.Sorted(maps.Keys(names)) {
 		if list := names[pod]; len(list) > 1 {
-			out = append(out, Finding{Level: Warning, About: "pod " + pod, Says: "the budgets " + strings.Join(list, " and ") + " are both about it: Kubernetes never evicts such a pod"})
+			out = append(out, finding.Finding{Severity: finding.Warning, Subject: "pod " + pod, Problem: "the budgets " + strings.Join(list, " and ") + " are both about it: Kubernetes never evicts such a pod"})
 		}
 	}
 	return out
@@ -161,9 +163,9 @@ func judgeUnprotected(s *sheet) {
 		}
 		switch where := w.hosts(pods); {
 		case len(where) == 1:
-			s.say(Warning, objectName(w.Kind, w.Namespace, w.Name), "no budget, and all its pods run on %s: a drain takes all of them at once", where[0])
+			s.say(finding.Warning, objectName(w.Kind, w.Namespace, w.Name), "no budget, and all its pods run on %s: a drain takes all of them at once", where[0])
 		default:
-			s.say(Advice, objectName(w.Kind, w.Namespace, w.Name), "no budget for its %d replicas", w.Replicas)
+			s.say(finding.Note, objectName(w.Kind, w.Namespace, w.Name), "no budget for its %d replicas", w.Replicas)
 		}
 	}
 }
@@ -234,12 +236,12 @@ func (s *sheet) capacity(what string, lost Node, nodes []Node, pods []Pod, of fu
 			need += of(p.Requests)
 		}
 	}
-	level, word := OK, "fits"
+	level, word := finding.OK, "fits"
 	switch {
 	case moves > 0 && need+moves > have:
-		level, word = Warning, "does not fit"
+		level, word = finding.Warning, "does not fit"
 	case moves > 0 && (need+moves)*10 > have*9:
-		level, word = Advice, "hardly fits"
+		level, word = finding.Note, "hardly fits"
 	}
 	s.say(level, lost.Name, "without it the %s %s: %s asked for, the others have %s", what, word, text(need+moves), text(have))
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -10,16 +11,16 @@ import (
 var etcdChecks = []Check{
 	{
 		ID: "etcd-disk", Title: "the disk below etcd is quick enough", For: Everywhere, judge: judgeDisk,
-		Why: "Each write waits until the log is on the disk, on two hosts on both. etcd's own recommendation is that 99 of 100 such writes take less than 10 ms; at ten times that, elections and time-outs begin.",
-		Type: []string{
+		Meaning: "Each write waits until the log is on the disk, on two hosts on both. etcd's own recommendation is that 99 of 100 such writes take less than 10 ms; at ten times that, elections and time-outs begin.",
+		Lines: []string{
 			"sudo holdfast doctor etcd-disk --disk     # measures now: at most 2 s and 8 MiB beside etcd's data",
 			"iostat -x 1                               # who else writes; etcd wants a disk of its own, with power-loss protection",
 		},
 	},
 	{
 		ID: "etcd-space", Title: "etcd is far from its quota", For: Everywhere, judge: judgeSpace,
-		Why: "A database that reaches its quota takes no more writes until a person compacts and defragments it: the cluster stands still though both hosts are well.",
-		Type: []string{
+		Meaning: "A database that reaches its quota takes no more writes until a person compacts and defragments it: the cluster stands still though both hosts are well.",
+		Lines: []string{
 			"kubectl get --raw /metrics | grep apiserver_storage_objects | sort -t' ' -k2 -n | tail     # what fills it",
 			"etcdctl defrag        # one host after the other, after a look at holdfast status",
 		},
@@ -50,14 +51,14 @@ func judgeDisk(s *sheet) {
 	}
 }
 
-func slowness(p99 time.Duration) Level {
+func slowness(p99 time.Duration) finding.Severity {
 	switch {
 	case p99 > fsyncCritical:
-		return Critical
+		return finding.Critical
 	case p99 > fsyncWarning:
-		return Warning
+		return finding.Warning
 	}
-	return OK
+	return finding.OK
 }
 
 func judgeSpace(s *sheet) {
@@ -67,16 +68,16 @@ func judgeSpace(s *sheet) {
 			return
 		}
 		percent := e.Size * 100 / e.Quota
-		level := OK
+		level := finding.OK
 		switch {
 		case percent >= 95:
-			level = Critical
+			level = finding.Critical
 		case percent >= 80:
-			level = Warning
+			level = finding.Warning
 		}
 		s.say(level, h.Name, "%d MiB of %d MiB, %d %%", e.Size>>20, e.Quota>>20, percent)
-		if level == OK && e.Size > 256<<20 && e.InUse < e.Size/2 {
-			s.say(Advice, h.Name, "only %d of the %d MiB are in use: a defragmentation gives the rest back", e.InUse>>20, e.Size>>20)
+		if level == finding.OK && e.Size > 256<<20 && e.InUse < e.Size/2 {
+			s.say(finding.Note, h.Name, "only %d of the %d MiB are in use: a defragmentation gives the rest back", e.InUse>>20, e.Size>>20)
 		}
 	})
 }

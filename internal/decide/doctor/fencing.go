@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -13,31 +14,31 @@ import (
 var fencingChecks = []Check{
 	{
 		ID: "fence-delay", Title: "of two hosts that fence each other one waits", For: TwoFencing, judge: judgeDelay,
-		Alerts: []string{"HoldfastFenceDelayTooShort"},
-		Why:    "When both hosts live and lose sight of each other, each has the other fenced. The one that waits must wait longer than the other's BMC takes to cut power, else both go off.",
-		Type: []string{
+		Alerts:  []string{"HoldfastFenceDelayTooShort"},
+		Meaning: "When both hosts live and lose sight of each other, each has the other fenced. The one that waits must wait longer than the other's BMC takes to cut power, else both go off.",
+		Lines: []string{
 			"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate     # measures, and sets it",
 			"sudo holdfast fencing delay cp-1 20s                                   # on cp-2, by hand",
 		},
 	},
 	{
 		ID: "fence-network", Title: "BMCs and ring do not hang on one switch", For: TwoFencing, judge: judgeFenceNetwork,
-		Why: "If the switch of the ring is also that of the BMCs, its failure takes both: hosts lose each other and neither can prove that the other is off. The cluster stops and waits for a person. As far as it is visible: LLDP where hosts hear it, else subnets and interfaces.",
-		Type: []string{
+		Meaning: "If the switch of the ring is also that of the BMCs, its failure takes both: hosts lose each other and neither can prove that the other is off. The cluster stops and waits for a person. As far as it is visible: LLDP where hosts hear it, else subnets and interfaces.",
+		Lines: []string{
 			"lldpctl                             # which switch is at the other end",
 			"ip route get ADDRESS-OF-THE-BMC     # which way fencing goes",
 		},
 	},
 	{
 		ID: "fence-proven", Title: "each BMC has been seen to cut power", For: TwoFencing, judge: judgeProven,
-		Alerts: []string{"HoldfastFencingNotVerified"},
-		Why:    "A BMC that answers is not yet one that switches off. What was never tried fails at night. Firmware and accounts change too: once in half a year is not too often.",
-		Type:   []string{"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate"},
+		Alerts:  []string{"HoldfastFencingNotVerified"},
+		Meaning: "A BMC that answers is not yet one that switches off. What was never tried fails at night. Firmware and accounts change too: once in half a year is not too often.",
+		Lines:   []string{"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate"},
 	},
 	{
 		ID: "fence-certificate", Title: "the certificates of the BMCs are checked or pinned, and not about to change", For: TwoFencing, judge: judgeBMCCertificate,
-		Why: "Whoever answers at the address of a BMC that is neither verified nor pinned could learn an account that can switch the host off, and say Off for a host that runs: such a BMC is not used. One that is verified by an authority is refused from the day on which its certificate ends, a pinned one once it has another certificate: nothing can be fenced then, until a person accepts it.",
-		Type: []string{
+		Meaning: "Whoever answers at the address of a BMC that is neither verified nor pinned could learn an account that can switch the host off, and say Off for a host that runs: such a BMC is not used. One that is verified by an authority is refused from the day on which its certificate ends, a pinned one once it has another certificate: nothing can be fenced then, until a person accepts it.",
+		Lines: []string{
 			"sudo holdfast fencing pin cp-1 --dry-run     # on cp-2; which certificate is pinned, which one is shown",
 			"sudo holdfast fencing pin cp-1               # once it was compared with the BMC's own page",
 			"sudo holdfast fencing verify                 # after the BMC has a new certificate",
@@ -45,13 +46,13 @@ var fencingChecks = []Check{
 	},
 	{
 		ID: "fence-clock", Title: "the clocks of the BMCs are right", For: TwoFencing, judge: judgeBMCClock,
-		Why:  "A BMC does not need the time to cut power. But its log is the other half of the story of each incident, and a clock that begins in 1970 after each loss of mains makes it useless; some refuse certificates and accounts by date too.",
-		Type: []string{"holdfast fencing verify     # the address of each BMC: set NTP on its own page"},
+		Meaning: "A BMC does not need the time to cut power. But its log is the other half of the story of each incident, and a clock that begins in 1970 after each loss of mains makes it useless; some refuse certificates and accounts by date too.",
+		Lines:   []string{"holdfast fencing verify     # the address of each BMC: set NTP on its own page"},
 	},
 	{
 		ID: "machine-identity", Title: "no two hosts claim to be one machine", For: SeveralCPs, judge: judgeIdentity,
-		Why:  "By UUID and serial number a host knows that a BMC is its peer's. Machines that were cloned, or whose vendor wrote the same into both, cannot be told apart: a swapped address would switch off the wrong one.",
-		Type: []string{"sudo dmidecode -s system-uuid; sudo dmidecode -s system-serial-number     # on each host"},
+		Meaning: "By UUID and serial number a host knows that a BMC is its peer's. Machines that were cloned, or whose vendor wrote the same into both, cannot be told apart: a swapped address would switch off the wrong one.",
+		Lines:   []string{"sudo dmidecode -s system-uuid; sudo dmidecode -s system-serial-number     # on each host"},
 	},
 }
 
@@ -66,7 +67,7 @@ func (s *sheet) devices() []device {
 	var out []device
 	eachHost(s, "fence devices", func(h Host) state.Fact[[]BMC] { return h.BMCs }, func(h Host, list []BMC) {
 		if len(list) == 0 {
-			s.say(Critical, h.Name, "it holds no device of its peer: it cannot fence")
+			s.say(finding.Critical, h.Name, "it holds no device of its peer: it cannot fence")
 		}
 		for _, b := range list {
 			out = append(out, device{h.Name, b})
@@ -83,7 +84,7 @@ func judgeDelay(s *sheet) {
 	}
 	a, b := list[0], list[1]
 	if a.Delay == b.Delay {
-		s.say(Critical, "", "%s and %s both wait %s: when they lose sight of each other both go off", a.by, b.by, a.Delay)
+		s.say(finding.Critical, "", "%s and %s both wait %s: when they lose sight of each other both go off", a.by, b.by, a.Delay)
 		return
 	}
 	// The one that waits must outlast the fence of the other.
@@ -92,14 +93,14 @@ func judgeDelay(s *sheet) {
 		waits, quick = b, a
 	}
 	apart := waits.Delay - quick.Delay
-	s.say(OK, "", "%s waits %s longer than %s", waits.by, apart, quick.by)
+	s.say(finding.OK, "", "%s waits %s longer than %s", waits.by, apart, quick.by)
 	switch {
 	case quick.Slowest >= apart:
-		s.say(Critical, waits.by, "it waits %s, and a fence by %s has taken %s: both would go off", apart, quick.by, rounded(quick.Slowest))
+		s.say(finding.Critical, waits.by, "it waits %s, and a fence by %s has taken %s: both would go off", apart, quick.by, rounded(quick.Slowest))
 	case apart < fencing.MinimumDelay:
-		s.say(Warning, waits.by, "it waits only %s, less than %s", apart, fencing.MinimumDelay)
+		s.say(finding.Warning, waits.by, "it waits only %s, less than %s", apart, fencing.MinimumDelay)
 	case apart < 2*quick.Slowest:
-		s.say(Warning, waits.by, "it waits %s, less than twice the %s that a fence by %s has taken", apart, rounded(quick.Slowest), quick.by)
+		s.say(finding.Warning, waits.by, "it waits %s, less than twice the %s that a fence by %s has taken", apart, rounded(quick.Slowest), quick.by)
 	}
 }
 
@@ -114,7 +115,7 @@ func judgeFenceNetwork(s *sheet) {
 	for _, d := range s.devices() {
 		h := s.host(d.by)
 		if d.Address == "" {
-			s.say(Critical, d.by, "the name of the BMC of %s does not resolve: it cannot be fenced", d.Target)
+			s.say(finding.Critical, d.by, "the name of the BMC of %s does not resolve: it cannot be fenced", d.Target)
 			continue
 		}
 		if !h.Rings.Known {
@@ -155,12 +156,12 @@ func (s *sheet) shared(d device, rings []Ring) {
 			common = "the subnet " + r.Subnet
 		}
 		if common == "" {
-			s.say(OK, d.by, "the way to the BMC of %s has nothing visible in common with the ring's link %s", d.Target, r.Address)
+			s.say(finding.OK, d.by, "the way to the BMC of %s has nothing visible in common with the ring's link %s", d.Target, r.Address)
 			return
 		}
 		how = common
 	}
-	s.say(Warning, d.by, "the ring and the way to the BMC of %s share %s: when it fails neither host may go on", d.Target, how)
+	s.say(finding.Warning, d.by, "the ring and the way to the BMC of %s share %s: when it fails neither host may go on", d.Target, how)
 }
 
 func intersection(a, b []string) []string {
@@ -175,11 +176,11 @@ func judgeProven(s *sheet) {
 		age := s.At.Sub(d.Proven)
 		switch {
 		case d.Proven.IsZero():
-			s.say(Warning, d.by, "it has never proved %s to be off: nobody knows whether that BMC cuts power", d.Target)
+			s.say(finding.Warning, d.by, "it has never proved %s to be off: nobody knows whether that BMC cuts power", d.Target)
 		case age > provenFor:
-			s.say(Advice, d.by, "it last proved %s to be off %d days ago", d.Target, days(age))
+			s.say(finding.Note, d.by, "it last proved %s to be off %d days ago", d.Target, days(age))
 		default:
-			s.say(OK, d.by, "it proved %s to be off %d days ago", d.Target, days(age))
+			s.say(finding.OK, d.by, "it proved %s to be off %d days ago", d.Target, days(age))
 		}
 	}
 }
@@ -190,21 +191,21 @@ func judgeBMCCertificate(s *sheet) {
 	for _, d := range s.devices() {
 		switch left := d.Shows.Value.Ends.Sub(s.At); {
 		case !d.Verified:
-			s.say(Critical, d.by, "the certificate of the BMC of %s is not pinned yet, so that nothing is said to it and nothing of it believed: the next good test, within a minute, pins it", d.Target)
+			s.say(finding.Critical, d.by, "the certificate of the BMC of %s is not pinned yet, so that nothing is said to it and nothing of it believed: the next good test, within a minute, pins it", d.Target)
 		case d.Pinned && d.another():
-			s.say(Critical, d.by, "the BMC of %s shows another certificate (SHA-256 %s) than the pinned one (SHA-256 %s): it is refused, and cannot fence until a person accepts it", d.Target, d.Shows.Value.Fingerprint, d.Fingerprint)
+			s.say(finding.Critical, d.by, "the BMC of %s shows another certificate (SHA-256 %s) than the pinned one (SHA-256 %s): it is refused, and cannot fence until a person accepts it", d.Target, d.Shows.Value.Fingerprint, d.Fingerprint)
 		case d.Pinned && d.Shows.Known && left > 0 && left < endsWarning:
-			s.say(Advice, d.by, "the certificate of the BMC of %s is pinned, and %s: once the BMC makes a new one that is refused, until a person accepts it", d.Target, ends(left))
+			s.say(finding.Note, d.by, "the certificate of the BMC of %s is pinned, and %s: once the BMC makes a new one that is refused, until a person accepts it", d.Target, ends(left))
 		case d.FirstSight:
-			s.say(OK, d.by, "the certificate of the BMC of %s is pinned, as it was shown first", d.Target)
+			s.say(finding.OK, d.by, "the certificate of the BMC of %s is pinned, as it was shown first", d.Target)
 		case d.Pinned:
-			s.say(OK, d.by, "the certificate of the BMC of %s is pinned", d.Target)
+			s.say(finding.OK, d.by, "the certificate of the BMC of %s is pinned", d.Target)
 		case !d.Shows.Known:
 			s.notSeen("certificate of the BMC of %s: it did not answer %s", d.Target, d.by)
 		case left <= 0:
-			s.say(Critical, d.by, "the certificate of the BMC of %s %s: it is refused, and cannot fence", d.Target, ends(left))
+			s.say(finding.Critical, d.by, "the certificate of the BMC of %s %s: it is refused, and cannot fence", d.Target, ends(left))
 		case left < endsWarning:
-			s.say(Warning, d.by, "the certificate of the BMC of %s %s: it is refused then, and cannot fence", d.Target, ends(left))
+			s.say(finding.Warning, d.by, "the certificate of the BMC of %s %s: it is refused then, and cannot fence", d.Target, ends(left))
 		}
 	}
 }
@@ -228,9 +229,9 @@ func judgeBMCClock(s *sheet) {
 		case !d.Shows.Known:
 			s.notSeen("clock of the BMC of %s: it did not answer %s", d.Target, d.by)
 		case !o.Known:
-			s.say(OK, d.by, "the BMC of %s does not tell the time", d.Target)
+			s.say(finding.OK, d.by, "the BMC of %s does not tell the time", d.Target)
 		case least > bmcApart:
-			s.say(Advice, d.by, "the clock of the BMC of %s is %s off, or more", d.Target, rounded(least))
+			s.say(finding.Note, d.by, "the clock of the BMC of %s is %s off, or more", d.Target, rounded(least))
 		}
 	}
 }
@@ -248,7 +249,7 @@ func judgeIdentity(s *sheet) {
 		}
 		if m == (state.Machine{}) {
 			if s.Topology.Fencing {
-				s.say(Advice, n.Name, "its SMBIOS tells neither UUID nor serial number: a BMC cannot be known to be its own")
+				s.say(finding.Note, n.Name, "its SMBIOS tells neither UUID nor serial number: a BMC cannot be known to be its own")
 			}
 			continue
 		}
@@ -257,9 +258,9 @@ func judgeIdentity(s *sheet) {
 				continue
 			}
 			if other, taken := first[id]; taken {
-				level := Warning
+				level := finding.Warning
 				if !s.Topology.Fencing {
-					level = Advice
+					level = finding.Note
 				}
 				s.say(level, n.Name, "it has the %s of %s", id, other)
 			}

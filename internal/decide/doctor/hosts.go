@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -14,38 +15,38 @@ import (
 var hostChecks = []Check{
 	{
 		ID: "nodes", Title: "every control plane has its Node, with its role labels", For: Everywhere, judge: judgeNodes,
-		Why: "A Node is a record of its host, which anybody may delete while the host runs on. Without it nothing new is scheduled there and its pods are deleted; without the role labels routers, operators and guards pass it by. The agent of the host makes both again within seconds, so what stays away has a reason.",
-		Type: []string{
+		Meaning: "A Node is a record of its host, which anybody may delete while the host runs on. Without it nothing new is scheduled there and its pods are deleted; without the role labels routers, operators and guards pass it by. The agent of the host makes both again within seconds, so what stays away has a reason.",
+		Lines: []string{
 			"journalctl -u holdfast-agent -n 50     # on that host: docs/runbook/deleted-objects.md",
 			"systemctl restart kubelet              # there, upon which kubelet registers",
 		},
 	},
 	{
 		ID: "certificates", Title: "no certificate ends soon", For: Everywhere, judge: judgeCertificates,
-		Alerts: []string{"HoldfastCertificateEnds", "HoldfastCertificateEndsWhileAHostIsOff"},
-		Why:    "A certificate that ends while a host is off keeps it from coming back: kubelet cannot talk to the API that would give it a new one. kubeadm's end after a year unless they are renewed; kubelet renews its own while it runs.",
-		Type: []string{
+		Alerts:  []string{"HoldfastCertificateEnds", "HoldfastCertificateEndsWhileAHostIsOff"},
+		Meaning: "A certificate that ends while a host is off keeps it from coming back: kubelet cannot talk to the API that would give it a new one. kubeadm's end after a year unless they are renewed; kubelet renews its own while it runs.",
+		Lines: []string{
 			"kubeadm certs check-expiration",
 			"kubeadm certs renew all     # then restart the static pods; on two hosts one after the other: docs/runbook/twonode-certificates.md",
 		},
 	},
 	{
 		ID: "versions", Title: "the hosts run the same versions", For: Several, judge: judgeVersions,
-		Why:  "An upgrade that stopped half way leaves kubelets of two versions. It works until a pod that moves meets the other one, and the next upgrade begins from a state that nobody tested.",
-		Type: []string{"kubectl get nodes -o wide"},
+		Meaning: "An upgrade that stopped half way leaves kubelets of two versions. It works until a pod that moves meets the other one, and the next upgrade begins from a state that nobody tested.",
+		Lines:   []string{"kubectl get nodes -o wide"},
 	},
 	{
 		ID: "swap", Title: "hosts do not swap", For: Everywhere, judge: judgeSwap,
-		Why: "Pages of etcd, kubelet or Corosync on a disk make each of them miss its time-outs under memory pressure: the host looks dead and is fenced. kubelet refuses to start with swap unless told otherwise.",
-		Type: []string{
+		Meaning: "Pages of etcd, kubelet or Corosync on a disk make each of them miss its time-outs under memory pressure: the host looks dead and is fenced. kubelet refuses to start with swap unless told otherwise.",
+		Lines: []string{
 			"swapoff -a                             # now",
 			"sed -i '/\\sswap\\s/s/^/#/' /etc/fstab     # and at the next boot",
 		},
 	},
 	{
 		ID: "firewall", Title: "a host's ports are open to those who need them, and to nobody else", For: Everywhere, judge: judgeFirewall,
-		Why: "A firewall of the site that refuses a port of the cluster looks like a broken cable: the other host is silent. firewalld, which RHEL and its kin start by default, refuses nearly all of them. The table of Holdfast's own refuses nothing that is needed, and keeps etcd, Corosync and the pod network from strangers and pods.",
-		Type: []string{
+		Meaning: "A firewall of the site that refuses a port of the cluster looks like a broken cable: the other host is silent. firewalld, which RHEL and its kin start by default, refuses nearly all of them. The table of Holdfast's own refuses nothing that is needed, and keeps etcd, Corosync and the pod network from strangers and pods.",
+		Lines: []string{
 			"firewall-cmd --permanent --add-port=PORT/PROTOCOL     # or --add-protocol=vrrp: each of those; docs/runbook/firewall.md has all of a host",
 			"firewall-cmd --permanent --zone=trusted --add-source=NETWORK     # of pods",
 			"firewall-cmd --reload",
@@ -54,16 +55,16 @@ var hostChecks = []Check{
 	},
 	{
 		ID: "network-policies", Title: "NetworkPolicies that are there are enforced", For: Everywhere, judge: judgePolicies,
-		Why: "The pod network that Holdfast brings connects pods and enforces no NetworkPolicy. New ones are refused, unless their namespace is labelled as knowing it; those from before, and those of such namespaces, protect from nothing, and whoever reads them believes otherwise.",
-		Type: []string{
+		Meaning: "The pod network that Holdfast brings connects pods and enforces no NetworkPolicy. New ones are refused, unless their namespace is labelled as knowing it; those from before, and those of such namespaces, protect from nothing, and whoever reads them believes otherwise.",
+		Lines: []string{
 			"kubectl get networkpolicies --all-namespaces",
 			"kubectl -n NAMESPACE delete networkpolicy NAME     # or bring an enforcer: docs/what-you-bring.md",
 		},
 	},
 	{
 		ID: "names", Title: "the names of the cluster resolve on each host", For: Everywhere, judge: judgeNames,
-		Why: "Hosts, persons and pods reach API and ingress by name. A host that resolves them to something else works until its connections have to be made anew.",
-		Type: []string{
+		Meaning: "Hosts, persons and pods reach API and ingress by name. A host that resolves them to something else works until its connections have to be made anew.",
+		Lines: []string{
 			"holdfast-agent monitor coredns     # on that host",
 			"getent ahosts api.DOMAIN           # docs/runbook/names.md",
 		},
@@ -81,29 +82,29 @@ func judgeCertificates(s *sheet) {
 	eachHost(s, "certificates", func(h Host) state.Fact[[]Certificate] { return h.Certificates }, func(h Host, list []Certificate) {
 		var first time.Time
 		for _, c := range list {
-			if level := s.ending(c); level != OK {
+			if level := s.ending(c); level != finding.OK {
 				s.say(level, h.Name, "%s %s", c.Path, ends(c.Ends.Sub(s.At)))
 			} else if first.IsZero() || c.Ends.Before(first) {
 				first = c.Ends
 			}
 		}
 		if !first.IsZero() {
-			s.say(OK, h.Name, "the first of the others ends in %d days", days(first.Sub(s.At)))
+			s.say(finding.OK, h.Name, "the first of the others ends in %d days", days(first.Sub(s.At)))
 		}
 	})
 }
 
-func (s *sheet) ending(c Certificate) Level {
+func (s *sheet) ending(c Certificate) finding.Severity {
 	left := c.Ends.Sub(s.At)
 	switch {
 	case left < endsCritical:
-		return Critical
+		return finding.Critical
 	case left < endsWarning:
-		return Warning
+		return finding.Warning
 	case c.Authority && left < authorityEnds:
-		return Advice
+		return finding.Note
 	}
-	return OK
+	return finding.OK
 }
 
 func ends(left time.Duration) string {
@@ -121,11 +122,11 @@ func judgeVersions(s *sheet) {
 	if !ok {
 		return
 	}
-	s.differ(nodes, "kubelet", Warning, func(n Node) string { return n.Kubelet })
-	s.differ(nodes, "container runtime", Advice, func(n Node) string { return n.Runtime })
+	s.differ(nodes, "kubelet", finding.Warning, func(n Node) string { return n.Kubelet })
+	s.differ(nodes, "container runtime", finding.Note, func(n Node) string { return n.Runtime })
 }
 
-func (s *sheet) differ(nodes []Node, what string, level Level, version func(Node) string) {
+func (s *sheet) differ(nodes []Node, what string, level finding.Severity, version func(Node) string) {
 	on := map[string][]string{}
 	for _, n := range nodes {
 		on[version(n)] = append(on[version(n)], n.Name)
@@ -152,12 +153,12 @@ func judgeNodes(s *sheet) {
 			there++
 		}
 		if lost := noderole.Missing(n.Labels, false, n.ControlPlane); len(lost) > 0 {
-			s.say(Warning, n.Name, "its Node lacks %s", strings.Join(lost, ", "))
+			s.say(finding.Warning, n.Name, "its Node lacks %s", strings.Join(lost, ", "))
 		}
 	}
-	level := OK
+	level := finding.OK
 	if there < s.Topology.ControlPlanes {
-		level = Critical
+		level = finding.Critical
 	}
 	s.say(level, "", "%d of %d control planes have a Node", there, s.Topology.ControlPlanes)
 }
@@ -165,7 +166,7 @@ func judgeNodes(s *sheet) {
 func judgeSwap(s *sheet) {
 	eachHost(s, "swap", func(h Host) state.Fact[uint64] { return h.Swap }, func(h Host, bytes uint64) {
 		if bytes > 0 {
-			s.say(Warning, h.Name, "it has %d MiB of swap", bytes>>20)
+			s.say(finding.Warning, h.Name, "it has %d MiB of swap", bytes>>20)
 		}
 	})
 }
@@ -175,11 +176,11 @@ func judgeNames(s *sheet) {
 		for _, n := range list {
 			switch {
 			case n.Problem != "":
-				s.say(Warning, h.Name, "%s does not resolve: %s", n.Name, n.Problem)
+				s.say(finding.Warning, h.Name, "%s does not resolve: %s", n.Name, n.Problem)
 			case len(n.Want) > 0 && !anyOf(n.Addresses, n.Want):
-				s.say(Warning, h.Name, "%s resolves to %s and not to %s", n.Name, strings.Join(n.Addresses, ", "), strings.Join(n.Want, " or "))
+				s.say(finding.Warning, h.Name, "%s resolves to %s and not to %s", n.Name, strings.Join(n.Addresses, ", "), strings.Join(n.Want, " or "))
 			default:
-				s.say(OK, h.Name, "%s resolves to %s", n.Name, strings.Join(n.Addresses, ", "))
+				s.say(finding.OK, h.Name, "%s resolves to %s", n.Name, strings.Join(n.Addresses, ", "))
 			}
 		}
 	})
@@ -189,34 +190,34 @@ func judgeFirewall(s *sheet) {
 	eachHost(s, "firewalls", func(h Host) state.Fact[Firewall] { return h.Firewall }, func(h Host, f Firewall) {
 		switch {
 		case f.Off:
-			s.say(Advice, h.Name, "it has no rules of Holdfast's, since /etc/holdfast/firewall says so: etcd, Corosync and the pod network are open to whoever reaches the host")
+			s.say(finding.Note, h.Name, "it has no rules of Holdfast's, since /etc/holdfast/firewall says so: etcd, Corosync and the pod network are open to whoever reaches the host")
 		case !f.Ours:
-			s.say(Warning, h.Name, "it has no rules of Holdfast's: nft list table inet holdfast_input; journalctl -u holdfast-agent says why")
+			s.say(finding.Warning, h.Name, "it has no rules of Holdfast's: nft list table inet holdfast_input; journalctl -u holdfast-agent says why")
 		}
 		for _, site := range f.Site {
 			s.siteFirewall(h.Name, site)
 		}
 		if len(f.Site) == 0 && f.Ours {
-			s.say(OK, h.Name, "nobody else refuses packets there")
+			s.say(finding.OK, h.Name, "nobody else refuses packets there")
 		}
 	})
 }
 
 func (s *sheet) siteFirewall(name string, f state.SiteFirewall) {
 	if len(f.Cluster) > 0 {
-		s.say(Critical, name, "%s refuses what hosts need of each other: %s", f.Name, strings.Join(f.Cluster, ", "))
+		s.say(finding.Critical, name, "%s refuses what hosts need of each other: %s", f.Name, strings.Join(f.Cluster, ", "))
 	}
 	if len(f.Pods) > 0 {
-		s.say(Critical, name, "%s refuses packets of pods (%s)", f.Name, strings.Join(f.Pods, ", "))
+		s.say(finding.Critical, name, "%s refuses packets of pods (%s)", f.Name, strings.Join(f.Pods, ", "))
 	}
 	if len(f.Applications) > 0 {
-		s.say(Warning, name, "%s refuses what clients of applications need, where they come by this host: %s", f.Name, strings.Join(f.Applications, ", "))
+		s.say(finding.Warning, name, "%s refuses what clients of applications need, where they come by this host: %s", f.Name, strings.Join(f.Applications, ", "))
 	}
 	switch {
 	case f.Unjudged:
 		s.notSeen("what %s on %s refuses (docs/ports.md has what is needed)", f.Name, name)
 	case !f.Refuses():
-		s.say(OK, name, "%s lets in what is needed", f.Name)
+		s.say(finding.OK, name, "%s lets in what is needed", f.Name)
 	}
 }
 
@@ -232,5 +233,5 @@ func judgePolicies(s *sheet) {
 	if more := len(list) - mostNamed; more > 0 {
 		words += sprintf(" and %d more", more)
 	}
-	s.say(Warning, "", "%d NetworkPolicies protect from nothing: %s", len(list), words)
+	s.say(finding.Warning, "", "%d NetworkPolicies protect from nothing: %s", len(list), words)
 }

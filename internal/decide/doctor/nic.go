@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -21,8 +22,8 @@ type NICs struct {
 var nicChecks = []Check{
 	{
 		ID: "nic-arp", Title: "each interface answers for its own addresses", For: Everywhere, judge: judgeARP,
-		Why: "By default Linux answers ARP for an address of one NIC on any other. With two NICs in one network, as on a single switch, a peer may learn the wrong one for the address of a node: adverts then arrive where keepalived does not listen, and two hosts hold one virtual IP. The agent sets both at its start and whenever they are taken back.",
-		Type: []string{
+		Meaning: "By default Linux answers ARP for an address of one NIC on any other. With two NICs in one network, as on a single switch, a peer may learn the wrong one for the address of a node: adverts then arrive where keepalived does not listen, and two hosts hold one virtual IP. The agent sets both at its start and whenever they are taken back.",
+		Lines: []string{
 			"sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2     # on that host, now",
 			"grep -rn arp_ /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d                   # who takes them back",
 			"journalctl -u holdfast-agent | grep links:                                    # why the agent did not",
@@ -30,8 +31,8 @@ var nicChecks = []Check{
 	},
 	{
 		ID: "nic-router-advertisements", Title: "router advertisements are heard", For: Everywhere, judge: judgeRA,
-		Why: "A host with pods forwards packets, and Linux takes a host that forwards for a router, which ignores the advertisements of others. Where the kernel itself takes them the host loses its IPv6 default route and its addresses when those that it has end. The agent has the kernel take them all the same; where NetworkManager or systemd-networkd takes them nothing is to be done.",
-		Type: []string{
+		Meaning: "A host with pods forwards packets, and Linux takes a host that forwards for a router, which ignores the advertisements of others. Where the kernel itself takes them the host loses its IPv6 default route and its addresses when those that it has end. The agent has the kernel take them all the same; where NetworkManager or systemd-networkd takes them nothing is to be done.",
+		Lines: []string{
 			"sysctl -w net.ipv6.conf.NIC.accept_ra=2               # on that host, for each NIC that is named",
 			"journalctl -u holdfast-agent | grep links:            # why the agent did not",
 		},
@@ -45,9 +46,9 @@ func judgeARP(s *sheet) {
 		switch {
 		case !n.LooseARP:
 		case len(n.Uplinks) > 1:
-			s.say(Warning, h.Name, "%s answer ARP for each other's addresses", strings.Join(n.Uplinks, ", "))
+			s.say(finding.Warning, h.Name, "%s answer ARP for each other's addresses", strings.Join(n.Uplinks, ", "))
 		default:
-			s.say(Advice, h.Name, "an interface would answer ARP for the address of another; it has one only, %s", strings.Join(n.Uplinks, ""))
+			s.say(finding.Note, h.Name, "an interface would answer ARP for the address of another; it has one only, %s", strings.Join(n.Uplinks, ""))
 		}
 	})
 }
@@ -55,7 +56,7 @@ func judgeARP(s *sheet) {
 func judgeRA(s *sheet) {
 	eachHost(s, "router advertisements", nics, func(h Host, n NICs) {
 		if len(n.Deaf) > 0 {
-			s.say(Warning, h.Name, "router advertisements on %s are ignored, since it forwards", strings.Join(n.Deaf, ", "))
+			s.say(finding.Warning, h.Name, "router advertisements on %s are ignored, since it forwards", strings.Join(n.Deaf, ", "))
 		}
 	})
 }

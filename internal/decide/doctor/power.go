@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -13,37 +14,37 @@ import (
 var powerChecks = []Check{
 	{
 		ID: "power-metal3", Title: "metal3 manages the power of no control plane", For: TwoFencing, judge: judgeMetal3,
-		Why: "The baremetal-operator switches a host to what its BareMetalHost says. On two hosts Pacemaker decides about power by proof; a second one that does not know the proof can switch off the only host that runs, or switch on one that has to stay off.",
-		Type: []string{
+		Meaning: "The baremetal-operator switches a host to what its BareMetalHost says. On two hosts Pacemaker decides about power by proof; a second one that does not know the proof can switch off the only host that runs, or switch on one that has to stay off.",
+		Lines: []string{
 			"kubectl -n NAMESPACE annotate baremetalhost NAME baremetalhost.metal3.io/detached=",
 			"kubectl -n NAMESPACE annotate baremetalhost NAME reboot.metal3.io-     # if it has that",
 		},
 	},
 	{
 		ID: "power-remediation", Title: "no operator remediates control planes", For: TwoFencing, judge: judgeRemediation,
-		Why: "NodeHealthCheck, SelfNodeRemediation and their like restart a node that the API does not hear from. That is what the survivor looks like while it takes over: it would be restarted with the only copy of the data that takes writes.",
-		Type: []string{
+		Meaning: "NodeHealthCheck, SelfNodeRemediation and their like restart a node that the API does not hear from. That is what the survivor looks like while it takes over: it would be restarted with the only copy of the data that takes writes.",
+		Lines: []string{
 			"kubectl edit nodehealthcheck NAME     # a selector that leaves node-role.kubernetes.io/control-plane out",
 			"kubectl delete KIND NAME              # a remediation of a control plane",
 		},
 	},
 	{
 		ID: "power-devices", Title: "Pacemaker has no fence devices but ours", For: TwoFencing, judge: judgeDevices,
-		Why: "Only fence_holdfast reads back that the host is off and leaves the proof that lets the survivor's etcd go on. A fence by another device is no proof: the survivor waits for a person, or the host is switched off twice.",
-		Type: []string{
+		Meaning: "Only fence_holdfast reads back that the host is off and leaves the proof that lets the survivor's etcd go on. A fence by another device is no proof: the survivor waits for a person, or the host is switched off twice.",
+		Lines: []string{
 			"pcs stonith config",
 			"pcs stonith delete DEVICE     # after you know whose it is",
 		},
 	},
 	{
 		ID: "power-watchdog", Title: "no watchdog restarts a host by itself", For: TwoFencing, judge: judgeWatchdog,
-		Why:  "SBD and watchdog daemons restart a host that they think is ill, for instance one that lost its peer: the survivor. And a host that restarted by itself is not proven to be off.",
-		Type: []string{"systemctl disable --now sbd.service watchdog.service     # after a look at what set them up"},
+		Meaning: "SBD and watchdog daemons restart a host that they think is ill, for instance one that lost its peer: the survivor. And a host that restarted by itself is not proven to be off.",
+		Lines:   []string{"systemctl disable --now sbd.service watchdog.service     # after a look at what set them up"},
 	},
 	{
 		ID: "power-reboots", Title: "nothing reboots hosts on its own", For: Everywhere, judge: judgeReboots,
-		Why: "A tool that reboots hosts for updates does not know whether the other host holds all the data right now. One host that reboots while its peer is away or still catching up stops the cluster; on a single host every such reboot does.",
-		Type: []string{
+		Meaning: "A tool that reboots hosts for updates does not know whether the other host holds all the data right now. One host that reboots while its peer is away or still catching up stops the cluster; on a single host every such reboot does.",
+		Lines: []string{
 			"echo 'Unattended-Upgrade::Automatic-Reboot \"false\";' > /etc/apt/apt.conf.d/99-no-reboot     # Debian, Ubuntu",
 			"kubectl -n NAMESPACE delete daemonset NAME                                                  # kured",
 			"holdfast status     # before each reboot by hand: does the cluster survive the loss of that host?",
@@ -61,13 +62,13 @@ func judgeMetal3(s *sheet) {
 		switch {
 		case !h.BMC || !s.isControlPlane(h):
 		case h.Reboots:
-			s.say(Critical, about, "it is of a control plane and asks for a reboot")
+			s.say(finding.Critical, about, "it is of a control plane and asks for a reboot")
 		case h.Detached:
-			s.say(OK, about, "detached: metal3 leaves its power alone")
+			s.say(finding.OK, about, "detached: metal3 leaves its power alone")
 		case !h.Online:
-			s.say(Critical, about, "it is of a control plane and says online: false: metal3 switches the host off")
+			s.say(finding.Critical, about, "it is of a control plane and says online: false: metal3 switches the host off")
 		default:
-			s.say(Warning, about, "it is of a control plane and not detached: metal3 manages its power")
+			s.say(finding.Warning, about, "it is of a control plane and not detached: metal3 manages its power")
 		}
 	}
 }
@@ -91,11 +92,11 @@ func judgeRemediation(s *sheet) {
 	if rules, ok := known(s, "objects that remediate nodes", s.Cluster.Remedies); ok {
 		for _, r := range rules {
 			if chosen := s.chosen(r); len(chosen) > 0 {
-				s.say(Critical, objectName(r.Kind, r.Namespace, r.Name), "it is about control planes: %s", strings.Join(chosen, ", "))
+				s.say(finding.Critical, objectName(r.Kind, r.Namespace, r.Name), "it is about control planes: %s", strings.Join(chosen, ", "))
 			}
 		}
 	}
-	s.runs(remediators, Warning, "%s runs, which can restart nodes: see that it never selects a control plane")
+	s.runs(remediators, finding.Warning, "%s runs, which can restart nodes: see that it never selects a control plane")
 }
 
 // chosen are the control planes that a rule is about.
@@ -145,7 +146,7 @@ var (
 )
 
 // runs says which of some programs run as a workload.
-func (s *sheet) runs(programs []program, level Level, format string) {
+func (s *sheet) runs(programs []program, level finding.Severity, format string) {
 	workloads, ok := known(s, "workloads", s.Cluster.Workloads)
 	if !ok {
 		return
@@ -195,7 +196,7 @@ func judgeDevices(s *sheet) {
 		blind = blind && !h.Devices.Known
 		for _, d := range h.Devices.Value {
 			if !d.Ours && !seen[d.ID] {
-				s.say(Warning, d.ID, "a fence device of agent %s that the setup did not make", d.Agent)
+				s.say(finding.Warning, d.ID, "a fence device of agent %s that the setup did not make", d.Agent)
 			}
 			seen[d.ID] = true
 		}
@@ -208,9 +209,9 @@ func judgeDevices(s *sheet) {
 func judgeWatchdog(s *sheet) {
 	eachHost(s, "watchdogs", func(h Host) state.Fact[[]string] { return h.Watchdogs }, func(h Host, list []string) {
 		for _, w := range list {
-			level := Warning
+			level := finding.Warning
 			if strings.HasPrefix(w, "sbd") {
-				level = Critical
+				level = finding.Critical
 			}
 			s.say(level, h.Name, "%s", w)
 		}
@@ -218,9 +219,9 @@ func judgeWatchdog(s *sheet) {
 }
 
 func judgeReboots(s *sheet) {
-	level := Warning
+	level := finding.Warning
 	if s.Topology.ControlPlanes < 2 {
-		level = Advice
+		level = finding.Note
 	}
 	s.runs(rebooters, level, "%s runs, which reboots hosts")
 	eachHost(s, "automatic reboots", func(h Host) state.Fact[[]string] { return h.Rebooters }, func(h Host, list []string) {

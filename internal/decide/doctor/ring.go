@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -12,8 +13,8 @@ import (
 var ringChecks = []Check{
 	{
 		ID: "ring-links", Title: "Corosync has more than one way to the peer", For: TwoFencing, judge: judgeLinks,
-		Why: "With one link one cable or one port is enough to make hosts lose each other: a healthy host is then fenced. A second link over another switch, or at least a bond, makes that two failures.",
-		Type: []string{
+		Meaning: "With one link one cable or one port is enough to make hosts lose each other: a healthy host is then fenced. A second link over another switch, or at least a bond, makes that two failures.",
+		Lines: []string{
 			"corosync-cfgtool -s                                     # the links and how they are",
 			"vi /etc/corosync/corosync.conf                          # on both hosts the same: a ring1_addr of another network for each node",
 			"corosync-cfgtool -R                                     # on one, once both have it",
@@ -21,8 +22,8 @@ var ringChecks = []Check{
 	},
 	{
 		ID: "ring-crypto", Title: "Corosync's packets are encrypted and signed", For: TwoFencing, judge: judgeCrypto,
-		Why: "Corosync says who is lost, and who is lost is fenced. Without a cipher and a hash whoever reaches the network of the hosts forges a membership, and has a healthy host switched off.",
-		Type: []string{
+		Meaning: "Corosync says who is lost, and who is lost is fenced. Without a cipher and a hash whoever reaches the network of the hosts forges a membership, and has a healthy host switched off.",
+		Lines: []string{
 			"pcs cluster stop --force                                # on both hosts, one after the other: nothing runs until both are back",
 			"vi /etc/corosync/corosync.conf                          # in its section totem: crypto_cipher: aes256, crypto_hash: sha256",
 			"pcs cluster start                                       # on both hosts",
@@ -30,8 +31,8 @@ var ringChecks = []Check{
 	},
 	{
 		ID: "ring-mtu", Title: "both ends of the ring have one MTU", For: TwoFencing, judge: judgeMTU,
-		Why: "Where one end sends packets that the other does not take, small ones pass: Corosync sees its peer and etcd, whose packets are large, hangs. That looks like a slow disk and is none.",
-		Type: []string{
+		Meaning: "Where one end sends packets that the other does not take, small ones pass: Corosync sees its peer and etcd, whose packets are large, hangs. That looks like a slow disk and is none.",
+		Lines: []string{
 			"ip link show INTERFACE                             # on each host",
 			"ping -M do -s $((MTU - 28)) ADDRESS-OF-THE-PEER    # the whole way has to take it",
 		},
@@ -42,15 +43,15 @@ func judgeLinks(s *sheet) {
 	eachHost(s, "Corosync's links", rings, func(h Host, list []Ring) {
 		switch {
 		case len(list) == 0:
-			s.say(Warning, h.Name, "Corosync's configuration names no address of it")
+			s.say(finding.Warning, h.Name, "Corosync's configuration names no address of it")
 		case len(list) == 1 && list[0].Bond > 1:
-			s.say(Advice, h.Name, "Corosync has one link, over a bond of %d interfaces (%s)", list[0].Bond, list[0].Interface)
+			s.say(finding.Note, h.Name, "Corosync has one link, over a bond of %d interfaces (%s)", list[0].Bond, list[0].Interface)
 		case len(list) == 1:
-			s.say(Warning, h.Name, "Corosync has one link only, %s", over(list[0]))
+			s.say(finding.Warning, h.Name, "Corosync has one link only, %s", over(list[0]))
 		case sameWay(list):
-			s.say(Warning, h.Name, "all %d links of Corosync go over %s", len(list), list[0].Interface)
+			s.say(finding.Warning, h.Name, "all %d links of Corosync go over %s", len(list), list[0].Interface)
 		default:
-			s.say(OK, h.Name, "%d links", len(list))
+			s.say(finding.OK, h.Name, "%d links", len(list))
 		}
 	})
 }
@@ -77,7 +78,7 @@ func sameWay(list []Ring) bool {
 func judgeCrypto(s *sheet) {
 	eachHost(s, "Corosync's encryption", func(h Host) state.Fact[string] { return h.RingLacks }, func(h Host, lacks string) {
 		if lacks != "" {
-			s.say(Critical, h.Name, "corosync.conf sets no %s", lacks)
+			s.say(finding.Critical, h.Name, "corosync.conf sets no %s", lacks)
 		}
 	})
 }
@@ -100,9 +101,9 @@ func judgeMTU(s *sheet) {
 		}
 	})
 	for i := range len(ends) {
-		level := OK
+		level := finding.OK
 		if differ[i] {
-			level = Warning
+			level = finding.Warning
 		}
 		s.say(level, "", "link %d: %s", i, strings.Join(ends[i], ", "))
 	}

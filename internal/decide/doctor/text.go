@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-var colours = map[Level]page.Colour{
-	OK: page.Green, Advice: page.Cyan, Unknown: page.Yellow, Warning: page.Yellow, Critical: page.Red,
-}
+// worstFirst orders the text: all that was found, then what could not be checked.
+var worstFirst = []finding.Severity{finding.Critical, finding.Warning, finding.Note, finding.Unknown, finding.OK}
 
 // Text writes results for a person: the worst first, what is well in one line.
 func Text(f Facts, results []Result, style page.Style) string {
@@ -21,28 +21,28 @@ func Text(f Facts, results []Result, style page.Style) string {
 		b.WriteString(page.Wrap("", who, page.Narrow))
 	}
 	var well, blind []string
-	for _, level := range []Level{Critical, Warning, Advice, Unknown, OK} {
+	for _, level := range worstFirst {
 		for _, r := range results {
 			switch {
-			case r.Level != level:
-			case level == OK && !style.Wide:
-				well = append(well, r.ID)
-			case level == Unknown && !style.Wide && !r.found():
-				blind = append(blind, r.ID+": "+strings.Join(r.Unseen, "; "))
+			case r.Severity != level:
+			case level == finding.OK && !style.Wide:
+				well = append(well, string(r.ID))
+			case level == finding.Unknown && !style.Wide && !r.found():
+				blind = append(blind, string(r.ID)+": "+strings.Join(r.Unseen, "; "))
 			default:
 				r.write(&b, style)
 			}
 		}
 	}
 	if len(blind) > 0 {
-		_, _ = fmt.Fprintf(&b, "\n%s\n", style.Paint(colours[Unknown], "UNKNOWN: it could not be checked"))
+		_, _ = fmt.Fprintf(&b, "\n%s\n", style.Paint(finding.Unknown.Colour(), "UNKNOWN: it could not be checked"))
 	}
 	for _, line := range blind {
 		b.WriteString(page.Wrap("  ", "- "+line, page.Narrow))
 	}
 	f.why(&b, results)
 	if len(well) > 0 {
-		b.WriteString("\n" + page.Wrap("", style.Paint(colours[OK], "ok")+": "+strings.Join(well, ", "), page.Narrow))
+		b.WriteString("\n" + page.Wrap("", style.Paint(finding.OK.Colour(), "ok")+": "+strings.Join(well, ", "), page.Narrow))
 	}
 	return b.String()
 }
@@ -69,42 +69,42 @@ func (f Facts) why(b *strings.Builder, results []Result) {
 
 // found reports whether there is more to say than that all is well.
 func (r Result) found() bool {
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level != OK })
+	return slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Severity != finding.OK })
 }
 
 func (r Result) write(b *strings.Builder, style page.Style) {
-	_, _ = fmt.Fprintf(b, "\n%s %s\n", style.Paint(colours[r.Level], strings.ToUpper(string(r.Level))), r.ID)
+	_, _ = fmt.Fprintf(b, "\n%s %s\n", style.Paint(r.Severity.Colour(), strings.ToUpper(string(r.Severity))), r.ID)
 	b.WriteString(page.Wrap("  ", r.should()+r.Title, page.Narrow))
 	for _, f := range r.Findings {
-		if f.Level == OK && !style.Wide {
+		if f.Severity == finding.OK && !style.Wide {
 			continue
 		}
-		line := string(f.Level) + ": "
-		if f.Level == r.Level {
+		line := string(f.Severity) + ": "
+		if f.Severity == r.Severity {
 			line = ""
 		}
-		if f.About != "" {
-			line += f.About + ": "
+		if f.Subject != "" {
+			line += f.Subject + ": "
 		}
-		b.WriteString(page.Wrap("  ", "- "+line+f.Says, page.Narrow))
+		b.WriteString(page.Wrap("  ", "- "+line+f.Problem, page.Narrow))
 	}
 	if len(r.Unseen) > 0 {
 		b.WriteString(page.Wrap("  ", "- not seen: "+strings.Join(r.Unseen, "; "), page.Narrow))
 	}
 	if style.Wide {
-		b.WriteString(page.Wrap("  ", "why: "+r.Why, page.Narrow))
+		b.WriteString(page.Wrap("  ", "why: "+r.Meaning, page.Narrow))
 	}
-	if r.Level == OK || r.Level == Unknown {
+	if r.Severity == finding.OK || r.Severity == finding.Unknown {
 		return
 	}
-	for _, line := range r.Type {
-		b.WriteString("  $ " + squeezed(line) + "\n")
+	for _, c := range r.Commands {
+		b.WriteString("  $ " + squeezed(c.Line) + "\n")
 	}
 }
 
 // should begins the sentence that a check has for what is well.
 func (r Result) should() string {
-	if r.Level == OK {
+	if r.Severity == finding.OK {
 		return ""
 	}
 	return "should be so: "
@@ -135,12 +135,12 @@ func (t Topology) words() string {
 }
 
 func counts(results []Result) string {
-	number := make(map[Level]int)
+	number := make(map[finding.Severity]int)
 	for _, r := range results {
-		number[r.Level]++
+		number[r.Severity]++
 	}
 	words := []string{sprintf("%d checks", len(results))}
-	for _, level := range []Level{Critical, Warning, Advice, Unknown, OK} {
+	for _, level := range worstFirst {
 		if number[level] > 0 {
 			words = append(words, sprintf("%d %s", number[level], level))
 		}
@@ -173,11 +173,11 @@ func (c Check) Explanation(style page.Style) string {
 	if style.Wide {
 		columns = 0
 	}
-	b.WriteString(page.Wrap("  ", c.Why, columns))
-	if len(c.Type) > 0 {
+	b.WriteString(page.Wrap("  ", c.Meaning, columns))
+	if len(c.Lines) > 0 {
 		b.WriteString("\n")
 	}
-	for _, line := range c.Type {
+	for _, line := range c.Lines {
 		b.WriteString("  $ " + line + "\n")
 	}
 	return b.String()
@@ -187,9 +187,9 @@ func (c Check) Explanation(style page.Style) string {
 func Table() string {
 	var b strings.Builder
 	for _, c := range Checks() {
-		_, _ = fmt.Fprintf(&b, "\n### %s\n\n%s. *For %s.*\n\n%s\n", c.ID, page.Capital(c.Title), c.For, c.Why)
-		if len(c.Type) > 0 {
-			b.WriteString("\n```\n" + strings.Join(c.Type, "\n") + "\n```\n")
+		_, _ = fmt.Fprintf(&b, "\n### %s\n\n%s. *For %s.*\n\n%s\n", c.ID, page.Capital(c.Title), c.For, c.Meaning)
+		if len(c.Lines) > 0 {
+			b.WriteString("\n```\n" + strings.Join(c.Lines, "\n") + "\n```\n")
 		}
 	}
 	return b.String()

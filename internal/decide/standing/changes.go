@@ -3,6 +3,8 @@ package standing
 import (
 	"regexp"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/finding"
 )
 
 // moving is what changes by itself: how long something has lasted, and by how
@@ -43,21 +45,21 @@ func Changes(before, after View) []string {
 	return append(out, findingChanges(before.Findings, after.Findings)...)
 }
 
-func findingChanges(before, after []Finding) []string {
+func findingChanges(before, after []finding.Finding) []string {
 	var out []string
 	known, now := map[string]bool{}, map[string]bool{}
 	for _, f := range before {
-		known[still(f.What)] = true
+		known[still(f.Problem)] = true
 	}
 	for _, f := range after {
-		now[still(f.What)] = true
-		if !known[still(f.What)] {
-			out = append(out, string(f.Level)+": "+f.What)
+		now[still(f.Problem)] = true
+		if !known[still(f.Problem)] {
+			out = append(out, string(f.Severity)+": "+f.Problem)
 		}
 	}
 	for _, f := range before {
-		if !now[still(f.What)] {
-			out = append(out, "over: "+strings.TrimSpace(f.What))
+		if !now[still(f.Problem)] {
+			out = append(out, "over: "+strings.TrimSpace(f.Problem))
 		}
 	}
 	return out

@@ -9,14 +9,15 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // findings are all that is not as it should be, the worst first.
-func (d describer) findings() []Finding {
-	out := []Finding{}
+func (d describer) findings() []finding.Finding {
+	out := []finding.Finding{}
 	out = append(out, d.ofHosts()...)
 	out = append(out, d.ofReport()...)
 	out = append(out, d.ofSetUp()...)
@@ -29,25 +30,14 @@ func (d describer) findings() []Finding {
 	for i := range out {
 		out[i].Page = cmp.Or(out[i].Page, pageOf(out[i].ID))
 	}
-	slices.SortStableFunc(out, func(a, b Finding) int { return rank(a.Level) - rank(b.Level) })
+	slices.SortStableFunc(out, func(a, b finding.Finding) int { return finding.Compare(a.Severity, b.Severity) })
 	return out
-}
-
-func rank(l Level) int {
-	switch l {
-	case Critical:
-		return 0
-	case Warning:
-		return 1
-	case Note:
-	}
-	return 2
 }
 
 // ofHosts is what hosts of two say for themselves: a person is needed, or the
 // last step failed.
-func (d describer) ofHosts() []Finding {
-	var out []Finding
+func (d describer) ofHosts() []finding.Finding {
+	var out []finding.Finding
 	for _, h := range d.Hosts {
 		if !h.Explanation.Known {
 			continue
@@ -57,16 +47,16 @@ func (d describer) ofHosts() []Finding {
 		case explain.NeedsHuman:
 			out = append(out, d.human(h.Name, e))
 		case explain.Waiting, explain.Stopped:
-			out = append(out, Finding{
-				ID: HostWaits, Level: d.whereWritten(Warning), What: h.Name + " waits: " + e.Summary, Means: "If that lasts longer than a minute, read why.",
-				Type: "sudo holdfast explain", On: h.Name,
+			out = append(out, finding.Finding{
+				ID: HostWaits, Subject: h.Name, Severity: d.whereWritten(finding.Warning), Problem: h.Name + " waits: " + e.Summary, Meaning: "If that lasts longer than a minute, read why.",
+				Commands: finding.On(h.Name, "sudo holdfast explain"),
 			})
 		case explain.Healthy, explain.Degraded, explain.Unknown, explain.Unmanaged:
 		}
 		for _, p := range e.Problems {
-			out = append(out, Finding{
-				ID: EtcdKeeperTroubled, Level: Note, What: "etcd's agent on " + h.Name + ": " + p, Means: "It tries again by itself.",
-				Type: "sudo holdfast explain etcd", On: h.Name,
+			out = append(out, finding.Finding{
+				ID: EtcdKeeperTroubled, Subject: h.Name, Severity: finding.Note, Problem: "etcd's agent on " + h.Name + ": " + p, Meaning: "It tries again by itself.",
+				Commands: finding.On(h.Name, "sudo holdfast explain etcd"),
 			})
 		}
 	}
@@ -81,27 +71,27 @@ func (d describer) asked() bool {
 }
 
 // whereWritten makes something critical where the cluster takes no writes.
-func (d describer) whereWritten(otherwise Level) Level {
+func (d describer) whereWritten(otherwise finding.Severity) finding.Severity {
 	if d.writes() == Yes {
 		return otherwise
 	}
-	return Critical
+	return finding.Critical
 }
 
 // human is what a host waits for a person with. The first thing that can be
 // typed is shown; the others are in its own explanation.
-func (d describer) human(host string, e explain.Explanation) Finding {
-	f := Finding{
-		ID: PersonNeeded, Level: d.whereWritten(Warning), What: host + " needs a person: " + e.Reason, Means: e.Summary + ".",
-		Type: "sudo holdfast explain", On: host,
+func (d describer) human(host string, e explain.Explanation) finding.Finding {
+	f := finding.Finding{
+		ID: PersonNeeded, Subject: host, Severity: d.whereWritten(finding.Warning), Problem: host + " needs a person: " + e.Reason, Meaning: e.Summary + ".",
+		Commands: finding.On(host, "sudo holdfast explain"),
 	}
 	for i, a := range e.Next {
 		if i == 0 && a.Command == "" {
-			f.Means += " First: " + a.Does + "."
+			f.Meaning += " First: " + a.Does + "."
 		}
 		if a.Command != "" {
-			f.Type = sudo(a.Command)
-			f.Means += " The command " + a.Does + "."
+			f.Commands = finding.On(host, sudo(a.Command))
+			f.Meaning += " The command " + a.Does + "."
 			break
 		}
 	}
@@ -117,58 +107,58 @@ func sudo(command string) string {
 }
 
 // ofSetUp is a pair that is none yet.
-func (d describer) ofSetUp() []Finding {
+func (d describer) ofSetUp() []finding.Finding {
 	if d.size() != 2 || !d.SetUp.Known || d.SetUp.Value.Done {
 		return nil
 	}
-	return []Finding{{
-		ID: NotSetUp, Level: Warning, What: "the two hosts are not set up to survive each other yet: " + d.SetUp.Value.Doing,
-		Means: "holdfast-operator goes on by itself, step by step; until then the loss of a host stops the cluster.",
-		Type:  "kubectl get etcds.operator.openshift.io cluster -o yaml",
+	return []finding.Finding{{
+		ID: NotSetUp, Severity: finding.Warning, Problem: "the two hosts are not set up to survive each other yet: " + d.SetUp.Value.Doing,
+		Meaning:  "holdfast-operator goes on by itself, step by step; until then the loss of a host stops the cluster.",
+		Commands: finding.Anywhere("kubectl get etcds.operator.openshift.io cluster -o yaml"),
 	}}
 }
 
 // ofVIPs are addresses that nobody has, or more than one.
-func (d describer) ofVIPs() []Finding {
-	var out []Finding
+func (d describer) ofVIPs() []finding.Finding {
+	var out []finding.Finding
 	for _, v := range d.VIPs {
 		name := v.Kind + " VIP " + v.Address.String()
 		list, lost := d.holders(v)
 		if len(v.Forged) > 0 {
-			out = append(out, Finding{
-				ID: VIPForgedAdverts, Level: Critical, What: "adverts for " + name + " come from " + strings.Join(v.Forged, ", ") + ", which did not send them",
-				Means: "Somebody on the network tries to take the address from its holder. Find that port in the switch, and shut it.",
-				Type:  "nft list table inet holdfast_vrrp", On: oneHost,
+			out = append(out, finding.Finding{
+				ID: VIPForgedAdverts, Subject: v.Address.String(), Severity: finding.Critical, Problem: "adverts for " + name + " come from " + strings.Join(v.Forged, ", ") + ", which did not send them",
+				Meaning:  "Somebody on the network tries to take the address from its holder. Find that port in the switch, and shut it.",
+				Commands: finding.On(oneHost, "nft list table inet holdfast_vrrp"),
 			})
 		}
 		switch {
 		case len(v.Claims) > 0:
-			out = append(out, Finding{
-				ID: VIPForeignHolder, Level: Critical, What: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is no host of this cluster",
-				Means: "Clients reach now the one, now the other.",
-				Type:  "ip neighbour show " + v.Address.String(),
+			out = append(out, finding.Finding{
+				ID: VIPForeignHolder, Subject: v.Address.String(), Severity: finding.Critical, Problem: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is no host of this cluster",
+				Meaning:  "Clients reach now the one, now the other.",
+				Commands: finding.Anywhere("ip neighbour show " + v.Address.String()),
 			})
 		case len(v.Left) > 0:
-			out = append(out, Finding{
-				ID: VIPLeftBehind, Level: Warning, What: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which announces it to nobody",
-				Means: "It was left there, or a switch answers for it. Clients may reach either; no other host is kept from it.",
-				Type:  "sudo systemctl restart holdfast-agent", On: v.Left[0],
+			out = append(out, finding.Finding{
+				ID: VIPLeftBehind, Subject: v.Address.String(), Severity: finding.Warning, Problem: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which announces it to nobody",
+				Meaning:  "It was left there, or a switch answers for it. Clients may reach either; no other host is kept from it.",
+				Commands: finding.On(v.Left[0], "sudo systemctl restart holdfast-agent"),
 			})
 		case len(list) > 1:
-			out = append(out, Finding{
-				ID: VIPHeldTwice, Level: Critical, What: fmt.Sprintf("%s: %s say that they have it", name, strings.Join(list, " and ")),
-				Means: "For a third of a second that is how it moves. If it lasts, the two do not hear each other's VRRP.",
-				Type:  "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'", On: list[0],
+			out = append(out, finding.Finding{
+				ID: VIPHeldTwice, Subject: v.Address.String(), Severity: finding.Critical, Problem: fmt.Sprintf("%s: %s say that they have it", name, strings.Join(list, " and ")),
+				Meaning:  "For a third of a second that is how it moves. If it lasts, the two do not hear each other's VRRP.",
+				Commands: finding.On(list[0], "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'"),
 			})
 		case v.Holders.Known && len(list)+len(lost) == 0 && d.writes() == No:
-			out = append(out, Finding{
-				ID: VIPWithoutWrites, Level: Note, What: "nobody has the " + name, Means: "It follows: a host without etcd takes none. It comes back with it.",
-				Type: "sudo holdfast explain", On: oneHost,
+			out = append(out, finding.Finding{
+				ID: VIPWithoutWrites, Subject: v.Address.String(), Severity: finding.Note, Problem: "nobody has the " + name, Meaning: "It follows: a host without etcd takes none. It comes back with it.",
+				Commands: finding.On(oneHost, "sudo holdfast explain"),
 			})
 		case v.Holders.Known && len(list)+len(lost) == 0:
-			out = append(out, Finding{
-				ID: VIPWithoutHolder, Level: Critical, What: "nobody has the " + name, Means: "Nobody reaches the " + v.Kind + " there.",
-				Type: "sudo holdfast-agent monitor", On: oneHost,
+			out = append(out, finding.Finding{
+				ID: VIPWithoutHolder, Subject: v.Address.String(), Severity: finding.Critical, Problem: "nobody has the " + name, Meaning: "Nobody reaches the " + v.Kind + " there.",
+				Commands: finding.On(oneHost, "sudo holdfast-agent monitor"),
 			})
 		}
 	}
@@ -177,27 +167,27 @@ func (d describer) ofVIPs() []Finding {
 
 // ofNodes are kubelets that are not ready, cordons, and hosts whose network is
 // not set up. On two hosts the report of Pacemaker says the first, and more.
-func (d describer) ofNodes() []Finding {
-	var out []Finding
+func (d describer) ofNodes() []finding.Finding {
+	var out []finding.Finding
 	for _, h := range d.Hosts {
 		k := h.Kubelet
 		if k.Known && !k.Value.Ready && d.offline(h.Name) == nil {
-			out = append(out, Finding{
-				ID: NodeNotReady, Level: Warning, What: fmt.Sprintf("node %s is not ready%s: %s", h.Name, d.long(k.Value.Since), cmp.Or(k.Value.Why, "its kubelet reports nothing")),
-				Means: "Its pods are started elsewhere after a while.",
-				Type:  "systemctl status kubelet", On: h.Name,
+			out = append(out, finding.Finding{
+				ID: NodeNotReady, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("node %s is not ready%s: %s", h.Name, d.long(k.Value.Since), cmp.Or(k.Value.Why, "its kubelet reports nothing")),
+				Meaning:  "Its pods are started elsewhere after a while.",
+				Commands: finding.On(h.Name, "systemctl status kubelet"),
 			})
 		}
 		if k.Known && k.Value.Cordoned {
-			out = append(out, Finding{
-				ID: NodeCordoned, Level: Note, What: "node " + h.Name + " is cordoned", Means: "No new pods come to it.",
-				Type: "kubectl uncordon " + h.Name,
+			out = append(out, finding.Finding{
+				ID: NodeCordoned, Subject: h.Name, Severity: finding.Note, Problem: "node " + h.Name + " is cordoned", Meaning: "No new pods come to it.",
+				Commands: finding.Anywhere("kubectl uncordon " + h.Name),
 			})
 		}
 		if h.Trouble.Known && h.Trouble.Value != "" {
-			out = append(out, Finding{
-				ID: NetworkTroubled, Level: Warning, What: "network of " + h.Name + ": " + h.Trouble.Value, Means: "Its virtual IPs may not be set up as the cluster wants them.",
-				Type: "sudo holdfast-agent monitor", On: h.Name,
+			out = append(out, finding.Finding{
+				ID: NetworkTroubled, Subject: h.Name, Severity: finding.Warning, Problem: "network of " + h.Name + ": " + h.Trouble.Value, Meaning: "Its virtual IPs may not be set up as the cluster wants them.",
+				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
 		out = append(out, ofFirewalls(h)...)
@@ -206,31 +196,31 @@ func (d describer) ofNodes() []Finding {
 }
 
 // ofFirewalls are firewalls of the site that refuse what the cluster needs.
-func ofFirewalls(h Host) []Finding {
-	var out []Finding
+func ofFirewalls(h Host) []finding.Finding {
+	var out []finding.Finding
 	for _, f := range h.Firewalls.Value {
 		refused := slices.Concat(f.Cluster, f.Pods, f.Applications)
 		if len(refused) == 0 {
 			continue
 		}
-		level, means := Warning, "Clients of applications that come by this host get no answer."
+		level, means := finding.Warning, "Clients of applications that come by this host get no answer."
 		if len(f.Cluster)+len(f.Pods) > 0 {
-			level, means = Critical, "Other hosts and pods get no answer there, as with a broken cable."
+			level, means = finding.Critical, "Other hosts and pods get no answer there, as with a broken cable."
 		}
-		out = append(out, Finding{
-			ID: FirewallRefuses, Level: level, What: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Means: means,
-			Type: "sudo holdfast doctor firewall", On: h.Name,
+		out = append(out, finding.Finding{
+			ID: FirewallRefuses, Subject: h.Name, Severity: level, Problem: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Meaning: means,
+			Commands: finding.On(h.Name, "sudo holdfast doctor firewall"),
 		})
 	}
 	return out
 }
 
 // ofMembers are members of etcd that are not well where no Pacemaker says so.
-func (d describer) ofMembers() []Finding {
+func (d describer) ofMembers() []finding.Finding {
 	if d.size() == 2 && d.Pacemaker.Known {
 		return nil
 	}
-	var out []Finding
+	var out []finding.Finding
 	for _, h := range d.controlPlanes() {
 		m := h.Member
 		if !m.Known {
@@ -247,9 +237,9 @@ func (d describer) ofMembers() []Finding {
 		default:
 			continue
 		}
-		out = append(out, Finding{
-			ID: EtcdMember, Level: Warning, What: h.Name + " " + what, Means: "It does not count for the quorum.",
-			Type: "kubectl -n kube-system logs etcd-" + h.Name + " --tail 50",
+		out = append(out, finding.Finding{
+			ID: EtcdMember, Subject: h.Name, Severity: finding.Warning, Problem: h.Name + " " + what, Meaning: "It does not count for the quorum.",
+			Commands: finding.Anywhere("kubectl -n kube-system logs etcd-" + h.Name + " --tail 50"),
 		})
 	}
 	return out
@@ -258,25 +248,25 @@ func (d describer) ofMembers() []Finding {
 // maxOperators are as many as one finding names.
 const maxOperators = 3
 
-func (d describer) ofOperators() []Finding {
-	var out []Finding
+func (d describer) ofOperators() []finding.Finding {
+	var out []finding.Finding
 	for i, o := range d.Operators.Value {
 		if i == maxOperators {
-			out = append(out, Finding{ID: OperatorNotWell, Level: Warning, What: fmt.Sprintf("%d more ClusterOperators are not well", len(d.Operators.Value)-i), Type: "kubectl get clusteroperators", Means: "See their messages."})
+			out = append(out, finding.Finding{ID: OperatorNotWell, Severity: finding.Warning, Problem: fmt.Sprintf("%d more ClusterOperators are not well", len(d.Operators.Value)-i), Commands: finding.Anywhere("kubectl get clusteroperators"), Meaning: "See their messages."})
 			break
 		}
-		out = append(out, Finding{
-			ID: OperatorNotWell, Level: Warning, What: "ClusterOperator " + o.Name + " is " + o.State + ": " + o.Why,
-			Means: "What it looks after is not as it should be; its message says what.",
-			Type:  "kubectl get clusteroperator " + o.Name + " -o yaml",
+		out = append(out, finding.Finding{
+			ID: OperatorNotWell, Subject: o.Name, Severity: finding.Warning, Problem: "ClusterOperator " + o.Name + " is " + o.State + ": " + o.Why,
+			Meaning:  "What it looks after is not as it should be; its message says what.",
+			Commands: finding.Anywhere("kubectl get clusteroperator " + o.Name + " -o yaml"),
 		})
 	}
 	return out
 }
 
 // ofSources are places that did not answer, and reports that are old.
-func (d describer) ofSources() []Finding {
-	var out []Finding
+func (d describer) ofSources() []finding.Finding {
+	var out []finding.Finding
 	said := false
 	for _, s := range d.Sources {
 		if s.Failed == "" {
@@ -289,7 +279,7 @@ func (d describer) ofSources() []Finding {
 			}
 			said = true
 		case FromHost, FromLab:
-			out = append(out, Finding{ID: HostSilent, Level: Note, What: "no data from " + s.Name + ": " + s.Failed, Means: "Facts that only it knows are missing above.", Type: "sudo holdfast status", On: s.Name})
+			out = append(out, finding.Finding{ID: HostSilent, Subject: s.Name, Severity: finding.Note, Problem: "no data from " + s.Name + ": " + s.Failed, Meaning: "Facts that only it knows are missing above.", Commands: finding.On(s.Name, "sudo holdfast status")})
 		}
 	}
 	if d.size() == 2 && d.stale() {
@@ -300,32 +290,32 @@ func (d describer) ofSources() []Finding {
 
 // noAPI is an API that does not answer: where a host answered it has said more
 // already.
-func (d describer) noAPI(s Source) Finding {
-	f := Finding{
-		ID: APISilent, Level: Critical, What: "the " + s.Name + " does not answer: " + s.Failed,
-		Means: "Either the cluster takes no writes, or the way to it is broken. A control plane tells more without it.",
-		Type:  "sudo holdfast status", On: oneHost,
+func (d describer) noAPI(s Source) finding.Finding {
+	f := finding.Finding{
+		ID: APISilent, Subject: s.Name, Severity: finding.Critical, Problem: "the " + s.Name + " does not answer: " + s.Failed,
+		Meaning:  "Either the cluster takes no writes, or the way to it is broken. A control plane tells more without it.",
+		Commands: finding.On(oneHost, "sudo holdfast status"),
 	}
 	switch {
 	case d.answers():
-		f.Level, f.Means = Warning, "Another way to it works: the API is well, and whoever uses this way does not reach it."
-		f.Type = "holdfast vip check"
+		f.Severity, f.Meaning = finding.Warning, "Another way to it works: the API is well, and whoever uses this way does not reach it."
+		f.Commands = finding.On(oneHost, "holdfast vip check")
 	case slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind != FromAPI && s.Failed == "" }):
-		f.Means = "It needs an etcd that takes writes, and a way to it. Without an answer here, that host's API server is not there."
-		f.Type = "curl -sk https://127.0.0.1:6443/readyz"
+		f.Meaning = "It needs an etcd that takes writes, and a way to it. Without an answer here, that host's API server is not there."
+		f.Commands = finding.On(oneHost, "curl -sk https://127.0.0.1:6443/readyz")
 	}
 	return f
 }
 
-func (d describer) ofSilence() Finding {
-	level := Warning
+func (d describer) ofSilence() finding.Finding {
+	level := finding.Warning
 	if d.age(d.Pacemaker.At) > tooOld {
-		level = Critical
+		level = finding.Critical
 	}
-	return Finding{
-		ID: PacemakerStatusStale, Level: level, What: fmt.Sprintf("no host has reported on Pacemaker for %s", page.Duration(d.age(d.Pacemaker.At))),
-		Means: "What is shown of Pacemaker and of fencing is not of now: a host could be lost and nobody would see it here.",
-		Type:  "systemctl status holdfast-agent pacemaker", On: "both hosts",
+	return finding.Finding{
+		ID: PacemakerStatusStale, Severity: level, Problem: fmt.Sprintf("no host has reported on Pacemaker for %s", page.Duration(d.age(d.Pacemaker.At))),
+		Meaning:  "What is shown of Pacemaker and of fencing is not of now: a host could be lost and nobody would see it here.",
+		Commands: finding.On("both hosts", "systemctl status holdfast-agent pacemaker"),
 	}
 }
 

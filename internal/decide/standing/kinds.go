@@ -1,16 +1,14 @@
 package standing
 
-// ID names a kind of finding. It stays the same over releases: scripts and
-// tickets hold it.
-type ID string
+import "github.com/holdfast/holdfast/internal/decide/finding"
 
-// Kind is what all findings of one ID have in common.
+// Kind holds what all findings of one ID have in common.
 type Kind struct {
-	ID ID
-	// About says in one line what is found.
-	About string
+	ID finding.ID
+	// Title says in one line what is found.
+	Title string
 	// Page is the page of the runbook, with the anchor of its part where it has
-	// more than one; empty where the finding's command says all there is.
+	// more than one; empty where the finding's commands say all there is.
 	Page string
 	// Alerts are the alerts (render/alerts) that fire for the same.
 	Alerts []string
@@ -30,49 +28,49 @@ const (
 
 // The kinds of findings.
 const (
-	PersonNeeded          ID = "person-needed"
-	HostWaits             ID = "host-waits"
-	NoQuorum              ID = "no-quorum"
-	APISilent             ID = "api-silent"
-	HostSilent            ID = "host-silent"
-	PacemakerStatusStale  ID = "pacemaker-status-stale"
-	PacemakerWithoutNodes ID = "pacemaker-without-nodes"
-	NotSetUp              ID = "not-set-up"
-	Resyncing             ID = "resyncing"
-	FencingDisabled       ID = "fencing-disabled"
-	FencingUnavailable    ID = "fencing-unavailable"
-	FencingDegraded       ID = "fencing-degraded"
-	FencingNotVerified    ID = "fencing-not-verified"
-	LastFenceFailed       ID = "last-fence-failed"
-	SettingsChanged       ID = "settings-changed"
-	ClusterInMaintenance  ID = "cluster-in-maintenance"
-	NodeCountMismatch     ID = "node-count-mismatch"
-	NodeNotProvenOff      ID = "node-not-proven-off"
-	NodeOffline           ID = "node-offline"
-	NodeInMaintenance     ID = "node-in-maintenance"
-	NodeInStandby         ID = "node-in-standby"
-	NodeJoining           ID = "node-joining"
-	NodeNoMember          ID = "node-no-member"
-	ResourceNotWell       ID = "resource-not-well"
-	EtcdKeeperTroubled    ID = "etcd-keeper-troubled"
-	EtcdMember            ID = "etcd-member"
-	VIPHeldTwice          ID = "vip-held-twice"
-	VIPForeignHolder      ID = "vip-foreign-holder"
-	VIPLeftBehind         ID = "vip-left-behind"
-	VIPForgedAdverts      ID = "vip-forged-adverts"
-	VIPWithoutHolder      ID = "vip-without-holder"
-	VIPWithoutWrites      ID = "vip-without-writes"
-	VIPPeerMissing        ID = "vip-peer-missing"
-	BackendMissing        ID = "backend-missing"
-	NetworkTroubled       ID = "network-troubled"
-	FirewallRefuses       ID = "firewall-refuses"
-	NodeNotReady          ID = "node-not-ready"
-	NodeCordoned          ID = "node-cordoned"
-	NodeDeleted           ID = "node-deleted"
-	NodeLabelsLost        ID = "node-labels-lost"
-	NodesMissing          ID = "nodes-missing"
-	ObjectsDeleted        ID = "objects-deleted"
-	OperatorNotWell       ID = "operator-not-well"
+	PersonNeeded          finding.ID = "person-needed"
+	HostWaits             finding.ID = "host-waits"
+	NoQuorum              finding.ID = "no-quorum"
+	APISilent             finding.ID = "api-silent"
+	HostSilent            finding.ID = "host-silent"
+	PacemakerStatusStale  finding.ID = "pacemaker-status-stale"
+	PacemakerWithoutNodes finding.ID = "pacemaker-without-nodes"
+	NotSetUp              finding.ID = "not-set-up"
+	Resyncing             finding.ID = "resyncing"
+	FencingDisabled       finding.ID = "fencing-disabled"
+	FencingUnavailable    finding.ID = "fencing-unavailable"
+	FencingDegraded       finding.ID = "fencing-degraded"
+	FencingNotVerified    finding.ID = "fencing-not-verified"
+	LastFenceFailed       finding.ID = "last-fence-failed"
+	SettingsChanged       finding.ID = "settings-changed"
+	ClusterInMaintenance  finding.ID = "cluster-in-maintenance"
+	NodeCountMismatch     finding.ID = "node-count-mismatch"
+	NodeNotProvenOff      finding.ID = "node-not-proven-off"
+	NodeOffline           finding.ID = "node-offline"
+	NodeInMaintenance     finding.ID = "node-in-maintenance"
+	NodeInStandby         finding.ID = "node-in-standby"
+	NodeJoining           finding.ID = "node-joining"
+	NodeNoMember          finding.ID = "node-no-member"
+	ResourceNotWell       finding.ID = "resource-not-well"
+	EtcdKeeperTroubled    finding.ID = "etcd-keeper-troubled"
+	EtcdMember            finding.ID = "etcd-member"
+	VIPHeldTwice          finding.ID = "vip-held-twice"
+	VIPForeignHolder      finding.ID = "vip-foreign-holder"
+	VIPLeftBehind         finding.ID = "vip-left-behind"
+	VIPForgedAdverts      finding.ID = "vip-forged-adverts"
+	VIPWithoutHolder      finding.ID = "vip-without-holder"
+	VIPWithoutWrites      finding.ID = "vip-without-writes"
+	VIPPeerMissing        finding.ID = "vip-peer-missing"
+	BackendMissing        finding.ID = "backend-missing"
+	NetworkTroubled       finding.ID = "network-troubled"
+	FirewallRefuses       finding.ID = "firewall-refuses"
+	NodeNotReady          finding.ID = "node-not-ready"
+	NodeCordoned          finding.ID = "node-cordoned"
+	NodeDeleted           finding.ID = "node-deleted"
+	NodeLabelsLost        finding.ID = "node-labels-lost"
+	NodesMissing          finding.ID = "nodes-missing"
+	ObjectsDeleted        finding.ID = "objects-deleted"
+	OperatorNotWell       finding.ID = "operator-not-well"
 )
 
 var kinds = []Kind{
@@ -126,7 +124,7 @@ var kinds = []Kind{
 // Kinds lists all kinds of findings of status.
 func Kinds() []Kind { return kinds }
 
-func pageOf(id ID) string {
+func pageOf(id finding.ID) string {
 	for _, k := range kinds {
 		if k.ID == id {
 			return k.Page

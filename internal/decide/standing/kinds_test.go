@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
@@ -65,9 +66,9 @@ func TestEachAlertBelongsToAFindingAndEachFindingNamesAlertsThatExist(t *testing
 }
 
 func TestEachKindHasItsOwnIDAndAPageThatIsThere(t *testing.T) {
-	var seen []ID
+	var seen []finding.ID
 	for _, k := range Kinds() {
-		if slices.Contains(seen, k.ID) || k.About == "" {
+		if slices.Contains(seen, k.ID) || k.Title == "" {
 			t.Errorf("%s: twice, or without words", k.ID)
 		}
 		seen = append(seen, k.ID)
@@ -86,7 +87,7 @@ func TestEveryFindingOfEverySituationHasAKind(t *testing.T) {
 	for name, facts := range situations(t) {
 		for _, f := range Describe(facts).Findings {
 			if !slices.ContainsFunc(Kinds(), func(k Kind) bool { return k.ID == f.ID }) {
-				t.Errorf("%s: %q has no kind: %q", name, f.What, f.ID)
+				t.Errorf("%s: %q has no kind: %q", name, f.Problem, f.ID)
 			}
 		}
 	}
@@ -119,13 +120,13 @@ func TestTheSourceMakesNoFindingWithoutAnIDAndUsesEachID(t *testing.T) {
 				}
 			}
 			used[id] = true
-			if made, ok := l.Type.(*ast.Ident); ok && made.Name == "Finding" && id == "" {
+			if made, ok := l.Type.(*ast.SelectorExpr); ok && made.Sel.Name == "Finding" && id == "" {
 				t.Errorf("%s: a Finding without an ID", set.Position(l.Pos()))
 			}
 			return true
 		})
 	}
-	for _, m := range regexp.MustCompile(`(?m)^\t(\w+) +ID = "`).FindAllStringSubmatch(read(t, "internal/decide/standing/kinds.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t(\w+) +finding\.ID = "`).FindAllStringSubmatch(read(t, "internal/decide/standing/kinds.go"), -1) {
 		if !used[m[1]] {
 			t.Errorf("nothing makes a finding %s", m[1])
 		}
@@ -142,7 +143,7 @@ func TestThePageOfFindingsListsThemAll(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| id | what is found | page | alerts |\n|---|---|---|---|\n")
 	for _, k := range Kinds() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.ID, k.About, link(k.Page), alertLinks(k.Alerts))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.ID, k.Title, link(k.Page), alertLinks(k.Alerts))
 	}
 	golden.Section(t, page, "findings", b.String())
 	b.Reset()

@@ -7,15 +7,16 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
 // rule is what a condition that does not hold comes to. In its texts {host} is
 // the node, {peer} the other one.
 type rule struct {
-	id           ID
+	id           finding.ID
 	kind         string
-	level        Level
+	level        finding.Severity
 	what, means  string
 	command, on  string
 	page         string // empty for that of the kind
@@ -28,23 +29,23 @@ const oneHost = "a control plane"
 // matter.
 var ofCluster = []rule{
 	{
-		id: FencingDisabled, kind: pacemakerstatus.FencingEnabled, level: Critical, what: "fencing is disabled",
+		id: FencingDisabled, kind: pacemakerstatus.FencingEnabled, level: finding.Critical, what: "fencing is disabled",
 		means: "A lost host would not be fenced, and the other one would stop and wait for a person.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
 	},
 	{
-		id: SettingsChanged, kind: pacemakerstatus.SettingsAsExpected, level: Critical, what: "a setting that safety rests on was changed",
+		id: SettingsChanged, kind: pacemakerstatus.SettingsAsExpected, level: finding.Critical, what: "a setting that safety rests on was changed",
 		means: "The message names it and what it may do.", command: "sudo pcs property config", on: oneHost,
 	},
 	{
-		id: NoQuorum, kind: pacemakerstatus.Quorate, level: Critical, what: "Pacemaker has no quorum",
+		id: NoQuorum, kind: pacemakerstatus.Quorate, level: finding.Critical, what: "Pacemaker has no quorum",
 		means: "This part of the cluster runs nothing. Bring the other host back; only if that cannot be, let this one go on.", command: "sudo holdfast quorum confirm --dry-run", on: oneHost,
 	},
 	{
-		id: ClusterInMaintenance, kind: etcdv1.ClusterInServiceConditionType, level: Warning, what: "Pacemaker is in maintenance",
+		id: ClusterInMaintenance, kind: etcdv1.ClusterInServiceConditionType, level: finding.Warning, what: "Pacemaker is in maintenance",
 		means: "It neither watches nor recovers anything.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
 	},
 	{
-		id: NodeCountMismatch, kind: etcdv1.ClusterNodeCountAsExpectedConditionType, level: Warning, what: "there are not two nodes",
+		id: NodeCountMismatch, kind: etcdv1.ClusterNodeCountAsExpectedConditionType, level: finding.Warning, what: "there are not two nodes",
 		means: "A replacement was not finished, or somebody added one.", command: "sudo pcs status", on: oneHost,
 	},
 }
@@ -52,59 +53,59 @@ var ofCluster = []rule{
 // ofNode are those of a node.
 var ofNode = []rule{
 	{
-		id: NodeNotProvenOff, kind: etcdv1.NodeCleanConditionType, level: Critical, what: "{host} is not proven off", whileOffline: true,
+		id: NodeNotProvenOff, kind: etcdv1.NodeCleanConditionType, level: finding.Critical, what: "{host} is not proven off", whileOffline: true,
 		means: "Until it is, nothing takes its place. If it is surely off, a person may say so.", command: "sudo holdfast quorum confirm --dry-run", on: "{peer}",
 	},
 	{
-		id: NodeOffline, kind: etcdv1.NodeOnlineConditionType, level: Warning, what: "{host} is not there", whileOffline: true,
+		id: NodeOffline, kind: etcdv1.NodeOnlineConditionType, level: finding.Warning, what: "{host} is not there", whileOffline: true,
 		means: "{peer} works alone: its loss stops the cluster. Switch {host} on; all the rest happens by itself.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		id: NodeInMaintenance, kind: etcdv1.NodeInServiceConditionType, level: Warning, what: "{host} is in maintenance",
+		id: NodeInMaintenance, kind: etcdv1.NodeInServiceConditionType, level: finding.Warning, what: "{host} is in maintenance",
 		means: "Pacemaker leaves it alone and recovers nothing there.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
 	},
 	{
-		id: NodeInStandby, kind: etcdv1.NodeActiveConditionType, level: Warning, what: "{host} is in standby",
+		id: NodeInStandby, kind: etcdv1.NodeActiveConditionType, level: finding.Warning, what: "{host} is in standby",
 		means: "Nothing runs there.", command: "sudo pcs node unstandby {host}", on: oneHost,
 	},
 	{
-		id: NodeJoining, kind: etcdv1.NodeReadyConditionType, level: Note, what: "{host} is joining or leaving",
+		id: NodeJoining, kind: etcdv1.NodeReadyConditionType, level: finding.Note, what: "{host} is joining or leaving",
 		means: "That takes seconds, and ends by itself.", command: "sudo pcs status", on: oneHost,
 	},
 	{
-		id: NodeNoMember, kind: etcdv1.NodeMemberConditionType, level: Warning, what: "{host} is no full member",
+		id: NodeNoMember, kind: etcdv1.NodeMemberConditionType, level: finding.Warning, what: "{host} is no full member",
 		means: "It takes no part in quorum.", command: "sudo pcs status", on: oneHost,
 	},
 	{
-		id: FencingUnavailable, kind: etcdv1.NodeFencingAvailableConditionType, level: Critical, what: "{host} cannot be fenced",
+		id: FencingUnavailable, kind: etcdv1.NodeFencingAvailableConditionType, level: finding.Critical, what: "{host} cannot be fenced",
 		means: "If it is lost now, {peer} stops and waits for a person. After a changed password: holdfast fencing rotate; after a renewed certificate: holdfast fencing pin.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		id: FencingDegraded, kind: etcdv1.NodeFencingHealthyConditionType, level: Warning, what: "not every way to switch {host} off works",
+		id: FencingDegraded, kind: etcdv1.NodeFencingHealthyConditionType, level: finding.Warning, what: "not every way to switch {host} off works",
 		means: "Another one does.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		id: FencingNotVerified, kind: pacemakerstatus.FencingProven, level: Warning, what: "it is not verified that {host} can be fenced",
+		id: FencingNotVerified, kind: pacemakerstatus.FencingProven, level: finding.Warning, what: "it is not verified that {host} can be fenced",
 		means: "Nobody knows whether {peer} reaches the BMC of {host}. To make sure changes nothing.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		id: LastFenceFailed, kind: pacemakerstatus.LastFenceSucceeded, level: Warning, what: "the last fence of {host} did not succeed", whileOffline: true,
+		id: LastFenceFailed, kind: pacemakerstatus.LastFenceSucceeded, level: finding.Warning, what: "the last fence of {host} did not succeed", whileOffline: true,
 		means: "The message has the agent's words.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 }
 
 // ofResource are those of kubelet and etcd on a node; {what} is the one.
 var ofResource = rule{
-	id: ResourceNotWell, kind: etcdv1.ResourceHealthyConditionType, level: Warning, what: "{what} on {host} is not well",
+	id: ResourceNotWell, kind: etcdv1.ResourceHealthyConditionType, level: finding.Warning, what: "{what} on {host} is not well",
 	means: "Pacemaker brings it back if it may; what has failed stays listed until it is cleaned up.", command: "sudo holdfast explain", on: "{host}",
 }
 
 // ofReport are the conditions of Pacemaker that do not hold.
-func (d describer) ofReport() []Finding {
+func (d describer) ofReport() []finding.Finding {
 	if d.size() != 2 || !d.reported() {
 		return nil
 	}
-	var out []Finding
+	var out []finding.Finding
 	for _, r := range ofCluster {
 		if r.kind == pacemakerstatus.Quorate && d.asked() {
 			continue // that host says more
@@ -112,9 +113,9 @@ func (d describer) ofReport() []Finding {
 		out = append(out, r.finding(pacemakerstatus.Find(d.Pacemaker.Value.Conditions, r.kind), "", d)...)
 	}
 	if len(d.nodes()) == 0 {
-		out = append(out, Finding{
-			ID: PacemakerWithoutNodes, Level: Critical, What: "Pacemaker reports no nodes", Means: "It does not run, or its configuration is gone.",
-			Type: "systemctl status pacemaker corosync", On: "both hosts",
+		out = append(out, finding.Finding{
+			ID: PacemakerWithoutNodes, Severity: finding.Critical, Problem: "Pacemaker reports no nodes", Meaning: "It does not run, or its configuration is gone.",
+			Commands: finding.On("both hosts", "systemctl status pacemaker corosync"),
 		})
 	}
 	out = append(out, d.resyncing()...)
@@ -125,20 +126,20 @@ func (d describer) ofReport() []Finding {
 }
 
 // resyncing is a host that is back and not whole yet.
-func (d describer) resyncing() []Finding {
+func (d describer) resyncing() []finding.Finding {
 	c := d.redundant()
 	if c.Status != metav1.ConditionFalse || c.Reason != pacemakerstatus.ReasonResyncing {
 		return nil
 	}
-	return []Finding{{
-		ID: Resyncing, Level: Warning, What: "the two are being brought into step: " + c.Message,
-		Means: "It goes on by itself and takes as long as the data take to be copied. Do not switch the other host off.",
-		Type:  "holdfast status --watch",
+	return []finding.Finding{{
+		ID: Resyncing, Severity: finding.Warning, Problem: "the two are being brought into step: " + c.Message,
+		Meaning:  "It goes on by itself and takes as long as the data take to be copied. Do not switch the other host off.",
+		Commands: finding.Anywhere("holdfast status --watch"),
 	}}
 }
 
-func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []Finding {
-	var out []Finding
+func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []finding.Finding {
+	var out []finding.Finding
 	offline := pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType).Status == metav1.ConditionFalse
 	said := map[string]bool{}
 	for _, r := range ofNode {
@@ -189,7 +190,7 @@ func nodeConditions(n *etcdv1.PacemakerClusterNodeStatus) []metav1.Condition {
 
 // finding is what a condition comes to that does not hold. That something is
 // not known is a finding only of what has to be known for a loss to be survived.
-func (r rule) finding(c metav1.Condition, host string, d describer) []Finding {
+func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Finding {
 	unproven := r.kind == pacemakerstatus.FencingProven && c.Status == metav1.ConditionUnknown
 	if c.Status != metav1.ConditionFalse && !unproven {
 		return nil
@@ -199,11 +200,11 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []Finding {
 	if c.Message != "" {
 		what += ": " + strings.TrimSuffix(c.Message, " ("+strings.TrimPrefix(fill.Replace(r.command), "sudo ")+")")
 	}
-	f := Finding{ID: r.id, Level: r.level, What: what, Means: fill.Replace(r.means), Type: fill.Replace(r.command), On: fill.Replace(r.on), Page: r.page}
+	f := finding.Finding{ID: r.id, Subject: host, Severity: r.level, Problem: what, Meaning: fill.Replace(r.means), Commands: finding.On(fill.Replace(r.on), fill.Replace(r.command)), Page: r.page}
 	if m := mends.FindStringSubmatch(c.Message); pageOf(r.id) == pageFencing && m != nil && m[2] == host {
-		f.Type = "sudo " + m[1]
+		f.Commands = finding.On(fill.Replace(r.on), "sudo "+m[1])
 	}
-	return []Finding{f}
+	return []finding.Finding{f}
 }
 
 // mends finds the command that mends the way to a BMC, in the words of the agent

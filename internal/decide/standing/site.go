@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 )
 
 // ofSite compares what carries redundancy with what the site is: people and
 // controllers delete Nodes, labels and objects of hosts that run on.
-func (d describer) ofSite() []Finding {
-	var out []Finding
+func (d describer) ofSite() []finding.Finding {
+	var out []finding.Finding
 	for _, h := range d.Hosts {
 		if d.registered(h) == No {
 			out = append(out, d.withoutNode(h))
@@ -39,20 +40,20 @@ func (d describer) registered(h Host) Answer {
 	return Unknown
 }
 
-func (d describer) withoutNode(h Host) Finding {
-	f := Finding{
-		ID: NodeDeleted, Level: Warning, What: h.Name + " has no Node: somebody deleted it",
-		Means: "Its kubelet runs on and reports to nobody; its pods are deleted after 40 s. Its agent registers it again within seconds. If that lasts:",
-		Type:  "sudo systemctl restart kubelet", On: h.Name,
+func (d describer) withoutNode(h Host) finding.Finding {
+	f := finding.Finding{
+		ID: NodeDeleted, Subject: h.Name, Severity: finding.Warning, Problem: h.Name + " has no Node: somebody deleted it",
+		Meaning:  "Its kubelet runs on and reports to nobody; its pods are deleted after 40 s. Its agent registers it again within seconds. If that lasts:",
+		Commands: finding.On(h.Name, "sudo systemctl restart kubelet"),
 	}
 	if d.there(h) == No && d.offline(h.Name) != nil {
-		f.Means, f.Type, f.On = "It registers again when it is back.", "", ""
+		f.Meaning, f.Commands = "It registers again when it is back.", nil
 	}
 	return f
 }
 
 // withoutLabels are role labels that a Node lacks.
-func (d describer) withoutLabels(h Host) []Finding {
+func (d describer) withoutLabels(h Host) []finding.Finding {
 	if !h.Labels.Known {
 		return nil
 	}
@@ -60,10 +61,10 @@ func (d describer) withoutLabels(h Host) []Finding {
 	if len(lost) == 0 {
 		return nil
 	}
-	return []Finding{{
-		ID: NodeLabelsLost, Level: Warning, What: fmt.Sprintf("node %s lacks %s", h.Name, labels(lost)),
-		Means: "Whatever selects nodes by it passes this one by. A control plane's agent sets it again within seconds; if that lasts, read its log: journalctl -u holdfast-agent.",
-		Type:  "kubectl label node " + h.Name + " " + strings.Join(lost, "= ") + "=",
+	return []finding.Finding{{
+		ID: NodeLabelsLost, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("node %s lacks %s", h.Name, labels(lost)),
+		Meaning:  "Whatever selects nodes by it passes this one by. A control plane's agent sets it again within seconds; if that lasts, read its log: journalctl -u holdfast-agent.",
+		Commands: finding.Anywhere("kubectl label node " + h.Name + " " + strings.Join(lost, "= ") + "="),
 	}}
 }
 
@@ -75,38 +76,38 @@ func labels(list []string) string {
 }
 
 // withoutHosts are control planes of which not even the names are known.
-func (d describer) withoutHosts() []Finding {
+func (d describer) withoutHosts() []finding.Finding {
 	known := len(d.controlPlanes())
 	if !d.Nodes.Known || known == 0 || known >= d.size() {
 		return nil
 	}
-	return []Finding{{
-		ID: NodesMissing, Level: Warning, What: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")),
-		Means: "The Nodes of the others were deleted, or never were. A control plane tells more.", Type: "sudo holdfast status", On: oneHost,
+	return []finding.Finding{{
+		ID: NodesMissing, Severity: finding.Warning, Problem: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")),
+		Meaning: "The Nodes of the others were deleted, or never were. A control plane tells more.", Commands: finding.On(oneHost, "sudo holdfast status"),
 	}}
 }
 
 // withoutPeers are control planes that another one leaves out. What a host said
 // before it was lost is not of now.
-func (d describer) withoutPeers(h Host) []Finding {
+func (d describer) withoutPeers(h Host) []finding.Finding {
 	if !h.Peers.Known || d.there(h) == No {
 		return nil
 	}
-	var out []Finding
+	var out []finding.Finding
 	for _, o := range d.controlPlanes() {
 		vrrp, backend := slices.Contains(h.Peers.Value.VRRP, o.Name), slices.Contains(h.Peers.Value.Backends, o.Name)
 		if o.Name != h.Name && !vrrp {
-			out = append(out, Finding{
-				ID: VIPPeerMissing, Level: Warning, What: fmt.Sprintf("%s does not count on %s for the API VIP", h.Name, o.Name),
-				Means: "The two do not hear each other's VRRP: both may hold it at once, or one of them is not in its network and cannot hold it.",
-				Type:  "sudo holdfast-agent monitor", On: h.Name,
+			out = append(out, finding.Finding{
+				ID: VIPPeerMissing, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("%s does not count on %s for the API VIP", h.Name, o.Name),
+				Meaning:  "The two do not hear each other's VRRP: both may hold it at once, or one of them is not in its network and cannot hold it.",
+				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
 		if !backend {
-			out = append(out, Finding{
-				ID: BackendMissing, Level: Warning, What: fmt.Sprintf("the API's load balancer on %s does not lead to %s", h.Name, o.Name),
-				Means: "While the other API servers are away it finds none.",
-				Type:  "sudo holdfast-agent monitor", On: h.Name,
+			out = append(out, finding.Finding{
+				ID: BackendMissing, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("the API's load balancer on %s does not lead to %s", h.Name, o.Name),
+				Meaning:  "While the other API servers are away it finds none.",
+				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
 	}
@@ -117,7 +118,7 @@ func (d describer) withoutPeers(h Host) []Finding {
 const maxObjects = 4
 
 // withoutObjects are objects of the cluster's own that somebody deleted.
-func (d describer) withoutObjects() []Finding {
+func (d describer) withoutObjects() []finding.Finding {
 	if !d.Missing.Known || len(d.Missing.Value) == 0 {
 		return nil
 	}
@@ -134,9 +135,9 @@ func (d describer) withoutObjects() []Finding {
 	if o.Namespace != "" {
 		where = "-n " + o.Namespace + " "
 	}
-	return []Finding{{
-		ID: ObjectsDeleted, Level: Warning, What: "the API lacks " + strings.Join(names, ", "),
-		Means: "They belong to the cluster, and somebody deleted them. What can be made again safely is there again within a minute; the page says what to do about the rest.",
-		Type:  "kubectl " + where + "get " + strings.ToLower(cmp.Or(o.Kind, "all")) + " " + o.Name,
+	return []finding.Finding{{
+		ID: ObjectsDeleted, Severity: finding.Warning, Problem: "the API lacks " + strings.Join(names, ", "),
+		Meaning:  "They belong to the cluster, and somebody deleted them. What can be made again safely is there again within a minute; the page says what to do about the rest.",
+		Commands: finding.Anywhere("kubectl " + where + "get " + strings.ToLower(cmp.Or(o.Kind, "all")) + " " + o.Name),
 	}}
 }

@@ -68,8 +68,8 @@ func TestWhateverSomebodyDeletedOfAPairIsNeverWell(t *testing.T) {
 			}
 			var said []string
 			for _, f := range v.Findings {
-				said = append(said, f.What)
-				if f.Type == "" || f.Page == "" {
+				said = append(said, f.Problem)
+				if len(f.Commands) == 0 || f.Page == "" {
 					t.Errorf("it does not say what to type: %+v", f)
 				}
 			}
@@ -100,9 +100,9 @@ func TestWhatALostHostSaidOfItsPeersIsNotOfNow(t *testing.T) {
 	f := recorded(t, "lost-fenced", etcdReport(t, "lost-fenced"))
 	f.Hosts[1].Kubelet = notReady("gone")
 	f.Hosts[1].Peers = Know(state.PeerReport{}, "the API", now)
-	for _, finding := range Describe(f).Findings {
-		if strings.Contains(finding.What, "cp-2 does not count on") {
-			t.Errorf("%+v", finding)
+	for _, f := range Describe(f).Findings {
+		if strings.Contains(f.Problem, "cp-2 does not count on") {
+			t.Errorf("%+v", f)
 		}
 	}
 }

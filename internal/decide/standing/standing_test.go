@@ -2,6 +2,7 @@ package standing
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -63,8 +64,10 @@ func TestAScreenHas100ColumnsAndCommandsAreNotBroken(t *testing.T) {
 			}
 		}
 		for _, f := range v.Findings {
-			if f.Type != "" && !strings.Contains(text, f.Type) {
-				t.Errorf("%s: the command %q is not on one line", name, f.Type)
+			for _, c := range f.Commands {
+				if !strings.Contains(text, c.Line) {
+					t.Errorf("%s: the command %q is not on one line", name, c.Line)
+				}
 			}
 		}
 	}
@@ -80,7 +83,7 @@ func TestTheCommandIsTheOneThatMendsTheWayToTheBMC(t *testing.T) {
 		"a new address: 'holdfast fencing rotate NODE --address X', 'holdfast fencing pin cp-2'": "sudo holdfast fencing pin cp-2",
 	} {
 		v := Describe(recordedWith(t, "device-cannot-start", etcdReport(t, "healthy"), map[string]string{"cp-2": words}))
-		if got := v.Findings[0].Type; got != want {
+		if got := v.Findings[0].Commands[0].Line; got != want {
 			t.Errorf("%q: %q, want %q", words, got, want)
 		}
 	}
@@ -168,7 +171,7 @@ func TestNothingAtAllIsSaidToo(t *testing.T) {
 func TestEveryFindingSaysWhatItMeansAndWhatToType(t *testing.T) {
 	for name, f := range situations(t) {
 		for _, f := range Describe(f).Findings {
-			if f.Means == "" || f.Type == "" || strings.ContainsAny(f.Means+f.Type+f.On+f.What, "{}") {
+			if f.Meaning == "" || len(f.Commands) == 0 || strings.ContainsAny(fmt.Sprint(f.Meaning, f.Commands[0].Line, f.Commands[0].Host, f.Problem, f.Subject), "{}") {
 				t.Errorf("%s: %+v", name, f)
 			}
 		}
@@ -232,8 +235,8 @@ func TestAHostThatHasJustStartedTellsNothingOfItsPeer(t *testing.T) {
 		t.Errorf("%+v", v.Redundancy)
 	}
 	for _, f := range Describe(started).Findings {
-		if strings.Contains(f.What, "not proven off") {
-			t.Errorf("said: %s", f.What)
+		if strings.Contains(f.Problem, "not proven off") {
+			t.Errorf("said: %s", f.Problem)
 		}
 	}
 	healthy := recorded(t, "healthy", nil)

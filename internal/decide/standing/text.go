@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
-
-// levelColour is that of a finding.
-var levelColour = map[Level]page.Colour{Critical: page.Red, Warning: page.Yellow, Note: page.None}
 
 // text is a view that is being written.
 type text struct{ page.Writer }
@@ -59,22 +57,22 @@ func (l Loss) Words() string {
 	return "the cluster stops, because " + l.Because
 }
 
-func (p *text) findings(list []Finding) {
+func (p *text) findings(list []finding.Finding) {
 	p.Title("What to do")
 	if len(list) == 0 {
 		p.Printf("  Nothing.\n")
 	}
 	for i, f := range list {
-		p.Wrapped("  ", fmt.Sprintf("%d. %s: %s", i+1, p.Paint(levelColour[f.Level], string(f.Level)), f.What))
-		if f.Means != "" {
-			p.Wrapped("     ", "Means: "+f.Means)
+		p.Wrapped("  ", fmt.Sprintf("%d. %s: %s", i+1, p.Paint(f.Severity.Colour(), string(f.Severity)), f.Problem))
+		if f.Meaning != "" {
+			p.Wrapped("     ", "Means: "+f.Meaning)
 		}
-		if f.Type != "" {
+		for _, c := range f.Commands {
 			on := ""
-			if f.On != "" {
-				on = " on " + f.On
+			if c.Host != "" {
+				on = " on " + c.Host
 			}
-			p.Printf("     Type%s: %s\n", on, p.Paint(page.Bold, f.Type))
+			p.Printf("     Type%s: %s\n", on, p.Paint(page.Bold, c.Line))
 		}
 		if f.Page != "" {
 			p.Printf("     Read: %s\n", f.Page)

@@ -4,16 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
-)
-
-// Level is how much something matters.
-type Level string
-
-// The levels, the worst first.
-const (
-	Critical Level = "critical" // service is lost, or data may be, or nothing protects from it
-	Warning  Level = "warning"  // look at it today
-	Note     Level = "note"     // good to know
+	"github.com/holdfast/holdfast/internal/decide/finding"
 )
 
 // Answer is the answer to a question that may have none.
@@ -35,12 +26,12 @@ type View struct {
 	// code.
 	Status explain.Status `json:"status"`
 	// Summary is one sentence.
-	Summary    string        `json:"summary"`
-	Redundancy Redundancy    `json:"redundancy"`
-	Hosts      []HostLine    `json:"hosts"`
-	Fencing    []FencingLine `json:"fencing,omitempty"`
-	VIPs       []VIPLine     `json:"vips,omitempty"`
-	Findings   []Finding     `json:"findings"`
+	Summary    string            `json:"summary"`
+	Redundancy Redundancy        `json:"redundancy"`
+	Hosts      []HostLine        `json:"hosts"`
+	Fencing    []FencingLine     `json:"fencing,omitempty"`
+	VIPs       []VIPLine         `json:"vips,omitempty"`
+	Findings   []finding.Finding `json:"findings"`
 	// Incidents are nil where nobody told of any.
 	Incidents []Incident   `json:"incidents,omitempty"`
 	Sources   []SourceLine `json:"sources"`
@@ -105,20 +96,6 @@ type VIPLine struct {
 	Holder  Cell   `json:"holder"`
 }
 
-// Finding is something that is not as it should be.
-type Finding struct {
-	ID    ID     `json:"id"`
-	Level Level  `json:"level"`
-	What  string `json:"what"`
-	Means string `json:"means"`
-	// Type is the exact command, empty where nothing is to be typed.
-	Type string `json:"type,omitempty"`
-	// On is the host to type it on, empty for anywhere.
-	On string `json:"on,omitempty"`
-	// Page is the page of the runbook: that of the kind, but for a part of it.
-	Page string `json:"page,omitempty"`
-}
-
 // SourceLine is where facts are from.
 type SourceLine struct {
 	Kind     SourceKind `json:"kind"`
@@ -132,7 +109,7 @@ type SourceLine struct {
 func (v View) Serious() int {
 	n := 0
 	for _, f := range v.Findings {
-		if f.Level != Note {
+		if f.Severity != finding.Note {
 			n++
 		}
 	}

@@ -60,7 +60,10 @@ func TestThePageSaysWhatTheCommandSays(t *testing.T) {
 			want = append(want, h.Name, h.Power.Text, h.Kubelet.Text, h.Etcd.Text)
 		}
 		for _, f := range v.Findings {
-			want = append(want, f.What, f.Type, f.Page)
+			want = append(want, f.Problem, f.Meaning, f.Page)
+			for _, c := range f.Commands {
+				want = append(want, c.Line, c.Host)
+			}
 		}
 		for _, l := range v.VIPs {
 			want = append(want, l.Address, l.Holder.Text)
@@ -76,7 +79,7 @@ func TestThePageSaysWhatTheCommandSays(t *testing.T) {
 func TestNothingOnThePageIsMarkupOrScript(t *testing.T) {
 	v := recorded(t, "peer-lost")
 	const evil = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>`
-	v.Cluster, v.Findings[0].What, v.Findings[0].Type, v.Hosts[0].Name, v.Summary = evil, evil, evil, evil, evil
+	v.Cluster, v.Findings[0].Problem, v.Findings[0].Commands[0].Line, v.Hosts[0].Name, v.Summary = evil, evil, evil, evil, evil
 	page := ask(New(always(v)), "GET", "/", nil).Body.String()
 	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<img") {
 		t.Error("a name became markup")

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
@@ -82,16 +83,18 @@ func redundancy(r standing.Redundancy) part {
 	)
 }
 
-func toDo(list []standing.Finding) part {
+func toDo(list []finding.Finding) part {
 	if len(list) == 0 {
 		return el("p", class("nothing"), text("Nothing."))
 	}
-	return el("ol", class("findings"), each(list, func(f standing.Finding) part {
-		level := string(f.Level)
+	return el("ol", class("findings"), each(list, func(f finding.Finding) part {
+		level := string(f.Severity)
 		return el("li", class("finding "+level),
-			el("p", class("what"), el("span", class("tag "+level), text(level)), text(" "+f.What)),
-			el("p", text(f.Means)),
-			when(f.Type != "", el("p", class("type"), text("Type"), when(f.On != "", text(" on "), strong(f.On)), text(": "), code(f.Type))),
+			el("p", class("what"), el("span", class("tag "+level), text(level)), text(" "+f.Problem)),
+			el("p", text(f.Meaning)),
+			each(f.Commands, func(c finding.Command) part {
+				return el("p", class("type"), text("Type"), when(c.Host != "", text(" on "), strong(c.Host)), text(": "), code(c.Line))
+			}),
 			when(f.Page != "", el("p", class("read"), text("Read "), el("cite", text(f.Page)))),
 		)
 	}))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
@@ -19,13 +20,13 @@ var server *apitest.API
 func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &server)) }
 
 // says puts what a check found into lines.
-func says(facts decide.Facts, id string) string {
+func says(facts decide.Facts, id finding.ID) string {
 	var out []string
 	for _, r := range decide.Examine(facts, id) {
-		out = append(out, string(r.Level))
+		out = append(out, string(r.Severity))
 		for _, f := range r.Findings {
-			if f.Level != decide.OK {
-				out = append(out, f.About+": "+f.Says)
+			if f.Severity != finding.OK {
+				out = append(out, f.Subject+": "+f.Problem)
 			}
 		}
 		out = append(out, r.Unseen...)
@@ -74,7 +75,7 @@ func TestARealClusterOfTwoIsJudged(t *testing.T) {
 	if diff := cmp.Diff(decide.Topology{ControlPlanes: 2, Fencing: true}, facts.Topology); diff != "" {
 		t.Error(diff)
 	}
-	for id, want := range map[string]string{
+	for id, want := range map[finding.ID]string{
 		// Kinds that the API does not have have no objects, and that is known.
 		"power-metal3":      "ok",
 		"power-remediation": "ok",
@@ -105,7 +106,7 @@ func TestARealClusterOfTwoIsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts = look(t, c)
-	for id, want := range map[string]string{
+	for id, want := range map[finding.ID]string{
 		"power-metal3": "critical\nBareMetalHost shop/rack-2: it is of a control plane and asks for a reboot\n" +
 			"BareMetalHost shop/rack-1: it is of a control plane and not detached: metal3 manages its power",
 		"power-remediation": "critical\nNodeHealthCheck workers: it is about control planes: cp-1, cp-2\n" +
