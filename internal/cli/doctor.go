@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-// doctorFlags are those of doctor.
+// doctorFlags holds the flags of doctor.
 type doctorFlags struct {
 	output, kubeconfig, lab, explain, facts, exec string
 	hosts                                         []string
@@ -147,7 +147,7 @@ func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) e
 	return nil
 }
 
-// examined is what a program reads, and --facts takes again.
+// examined is the output for a program. --facts reads it again.
 type examined struct {
 	Verdict decide.Level    `json:"verdict"`
 	Checks  []decide.Result `json:"checks"`
@@ -162,7 +162,7 @@ func (f *doctorFlags) print(streams Streams, facts decide.Facts, results []decid
 	return err
 }
 
-// listed is a check for a program.
+// listed describes a check for a program.
 type listed struct {
 	ID    string       `json:"id"`
 	Title string       `json:"title"`
@@ -190,7 +190,7 @@ func (f *doctorFlags) printList(streams Streams) error {
 }
 
 func (f *doctorFlags) printExplanation(streams Streams) error {
-	c, _ := decide.Find(f.explain) // it was checked
+	c, _ := decide.Find(f.explain) // check has validated it
 	if f.output == "json" || f.output == "yaml" {
 		return printData(streams.Out, f.output, listedOf(c))
 	}
@@ -198,7 +198,7 @@ func (f *doctorFlags) printExplanation(streams Streams) error {
 	return err
 }
 
-// recordedFacts reads what -o json printed, or facts alone.
+// recordedFacts reads the facts in the output of -o json.
 func recordedFacts(path string) (decide.Facts, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
