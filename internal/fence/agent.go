@@ -170,7 +170,7 @@ func (a *Agent) status(ctx context.Context, dev state.FencingDevice) (int, error
 		return exitOff, err
 	case "":
 		return exitFailed, fmt.Errorf("status of %s: its BMC reports no power state", dev.Target)
-	default: // the default case: a host that is still powering off is not off
+	default: // a host that is still powering off is not off
 		_, err = fmt.Fprintln(a.Out, "Status: ON")
 		return exitOK, err
 	}
