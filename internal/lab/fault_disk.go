@@ -74,7 +74,7 @@ func mounted(dir string) bool {
 
 var errNoEtcdDisk = errors.New("the host has no disk for etcd: it is no control plane")
 
-// errHangs says that nothing can be written to etcd's disk, by the lab either.
+// errHangs reports that etcd's disk takes no writes, not even the lab's own.
 var errHangs = errors.New("etcd's disk of the host hangs: clear hang-disk first")
 
 // fillDisk leaves no free byte.
@@ -88,7 +88,7 @@ func fillDisk(dir string) error {
 	}
 	var st unix.Statfs_t
 	err = unix.Fstatfs(int(f.Fd()), &st)
-	// What is allocated in large pieces leaves a rest: take smaller ones.
+	// A large piece may not fit into the rest, so go on with smaller ones.
 	for piece := int64(st.Bavail) * st.Bsize; err == nil && piece >= st.Bsize; {
 		end, seekErr := f.Seek(0, 2)
 		if seekErr != nil {
@@ -110,14 +110,14 @@ func emptyDisk(dir string) error {
 	return err
 }
 
-// FIFREEZE and FITHAW of linux/fs.h: a frozen file system makes whoever
-// writes or syncs wait until it is thawed.
+// FIFREEZE and FITHAW of linux/fs.h: on a frozen file system every write and
+// sync waits until it is thawed.
 const (
 	ioctlFreeze = 0xc0045877
 	ioctlThaw   = 0xc0045878
 )
 
-// breath is how long a stalling disk works between two stalls.
+// breath is the time for which a stalling disk works between two stalls.
 const breath = 5 * time.Millisecond
 
 // staller makes a file system stall again and again.
@@ -126,8 +126,8 @@ type staller struct {
 	done chan struct{}
 }
 
-// startStaller freezes the file system for each stall, with a breath between
-// two of them, until it is stopped.
+// startStaller freezes the file system again and again, with a breath between
+// two stalls, until it is stopped.
 func startStaller(dir string, stall time.Duration) (*staller, error) {
 	f, err := os.Open(dir)
 	if err != nil {
