@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// findings are all that is not as it should be, the worst first.
+// findings returns everything that is not as it should be, the worst first.
 func (d describer) findings() []Finding {
 	out := []Finding{}
 	out = append(out, d.ofHosts()...)
@@ -44,8 +44,8 @@ func rank(l Level) int {
 	return 2
 }
 
-// ofHosts is what hosts of two say for themselves: a person is needed, or the
-// last step failed.
+// ofHosts finds what hosts of two report about themselves: they need an
+// administrator, they wait, or their last step failed.
 func (d describer) ofHosts() []Finding {
 	var out []Finding
 	for _, h := range d.Hosts {
@@ -73,14 +73,15 @@ func (d describer) ofHosts() []Finding {
 	return out
 }
 
-// asked is whether a host needs a person.
+// asked reports whether a host needs an administrator.
 func (d describer) asked() bool {
 	return slices.ContainsFunc(d.Hosts, func(h Host) bool {
 		return h.Explanation.Known && h.Explanation.Value.Status == explain.NeedsHuman
 	})
 }
 
-// whereWritten makes something critical where the cluster takes no writes.
+// whereWritten returns the given level, or Critical unless the cluster is known
+// to take writes.
 func (d describer) whereWritten(otherwise Level) Level {
 	if d.writes() == Yes {
 		return otherwise
@@ -88,8 +89,8 @@ func (d describer) whereWritten(otherwise Level) Level {
 	return Critical
 }
 
-// human is what a host waits for a person with. The first thing that can be
-// typed is shown; the others are in its own explanation.
+// human is the finding for a host that waits for an administrator. It shows the
+// first command that can be typed; the host's own explanation has the others.
 func (d describer) human(host string, e explain.Explanation) Finding {
 	f := Finding{
 		ID: PersonNeeded, Level: d.whereWritten(Warning), What: host + " needs a person: " + e.Reason, Means: e.Summary + ".",
@@ -108,7 +109,7 @@ func (d describer) human(host string, e explain.Explanation) Finding {
 	return f
 }
 
-// sudo is a command of holdfast as a person types it on a host.
+// sudo returns a command as an administrator types it on a host.
 func sudo(command string) string {
 	if strings.HasPrefix(command, "holdfast ") {
 		return "sudo " + command
@@ -116,7 +117,7 @@ func sudo(command string) string {
 	return command
 }
 
-// ofSetUp is a pair that is none yet.
+// ofSetUp finds two hosts that are not set up as a pair yet.
 func (d describer) ofSetUp() []Finding {
 	if d.size() != 2 || !d.SetUp.Known || d.SetUp.Value.Done {
 		return nil
@@ -128,7 +129,8 @@ func (d describer) ofSetUp() []Finding {
 	}}
 }
 
-// ofVIPs are addresses that nobody has, or more than one.
+// ofVIPs finds VIPs that nobody holds or several hold, and adverts that are
+// forged.
 func (d describer) ofVIPs() []Finding {
 	var out []Finding
 	for _, v := range d.VIPs {
@@ -175,8 +177,9 @@ func (d describer) ofVIPs() []Finding {
 	return out
 }
 
-// ofNodes are kubelets that are not ready, cordons, and hosts whose network is
-// not set up. On two hosts the report of Pacemaker says the first, and more.
+// ofNodes finds kubelets that are not ready, cordons, and hosts whose network
+// is not set up. On two hosts, Pacemaker's report already covers a host that is
+// offline.
 func (d describer) ofNodes() []Finding {
 	var out []Finding
 	for _, h := range d.Hosts {
@@ -205,7 +208,7 @@ func (d describer) ofNodes() []Finding {
 	return out
 }
 
-// ofFirewalls are firewalls of the site that refuse what the cluster needs.
+// ofFirewalls finds firewalls of the site that refuse what the cluster needs.
 func ofFirewalls(h Host) []Finding {
 	var out []Finding
 	for _, f := range h.Firewalls.Value {
@@ -225,7 +228,7 @@ func ofFirewalls(h Host) []Finding {
 	return out
 }
 
-// ofMembers are members of etcd that are not well where no Pacemaker says so.
+// ofMembers finds unhealthy members of etcd, unless Pacemaker reports on them.
 func (d describer) ofMembers() []Finding {
 	if d.size() == 2 && d.Pacemaker.Known {
 		return nil
@@ -255,7 +258,7 @@ func (d describer) ofMembers() []Finding {
 	return out
 }
 
-// maxOperators are as many as one finding names.
+// maxOperators is the number of operators that get a finding of their own.
 const maxOperators = 3
 
 func (d describer) ofOperators() []Finding {
@@ -274,7 +277,7 @@ func (d describer) ofOperators() []Finding {
 	return out
 }
 
-// ofSources are places that did not answer, and reports that are old.
+// ofSources finds sources that did not answer, and reports that are old.
 func (d describer) ofSources() []Finding {
 	var out []Finding
 	said := false
@@ -284,7 +287,7 @@ func (d describer) ofSources() []Finding {
 		}
 		switch s.Kind {
 		case FromAPI:
-			if !said || d.answers() { // by several ways it is silent once
+			if !said || d.answers() { // one finding, even if several ways to the API are silent
 				out = append(out, d.noAPI(s))
 			}
 			said = true
@@ -298,8 +301,8 @@ func (d describer) ofSources() []Finding {
 	return out
 }
 
-// noAPI is an API that does not answer: where a host answered it has said more
-// already.
+// noAPI is the finding for a way to the API that does not answer. Its advice
+// depends on whether another way to the API or a host answered.
 func (d describer) noAPI(s Source) Finding {
 	f := Finding{
 		ID: APISilent, Level: Critical, What: "the " + s.Name + " does not answer: " + s.Failed,
@@ -329,7 +332,8 @@ func (d describer) ofSilence() Finding {
 	}
 }
 
-// offline is the node that Pacemaker says is not there, nil for one that is.
+// offline returns Pacemaker's report on a host that is not online, nil if the
+// host is online or no current report covers it.
 func (d describer) offline(host string) *etcdv1.PacemakerClusterNodeStatus {
 	if !d.reported() || pacemakerstatus.Holds(nodeConditions(d.node(host)), etcdv1.NodeOnlineConditionType) {
 		return nil

@@ -1,18 +1,18 @@
 package standing
 
-// ID names a kind of finding. It stays the same over releases: scripts and
-// tickets hold it.
+// ID names a kind of finding. It stays the same over releases, because scripts
+// and tickets contain it.
 type ID string
 
-// Kind is what all findings of one ID have in common.
+// Kind holds what all findings of one ID have in common.
 type Kind struct {
 	ID ID
-	// About says in one line what is found.
+	// About describes the finding in one line.
 	About string
-	// Page is the page of the runbook, with the anchor of its part where it has
-	// more than one; empty where the finding's command says all there is.
+	// Page is the page of the runbook, with an anchor if only a part of it
+	// applies; empty if the finding's command is all there is to say.
 	Page string
-	// Alerts are the alerts (render/alerts) that fire for the same.
+	// Alerts lists the alerts (render/alerts) that fire for the same problem.
 	Alerts []string
 }
 

@@ -14,7 +14,7 @@ import (
 
 var roles = map[string]string{noderole.ControlPlane: "", noderole.Master: "", noderole.Worker: "", noderole.Claim: "master"}
 
-// whole is a pair of which everything that carries redundancy is told.
+// whole returns a pair for which every fact about redundancy is known and good.
 func whole(t *testing.T) Facts {
 	f := recorded(t, "healthy", etcdReport(t, "healthy"))
 	f.MastersSchedulable = Know(true, "the API", now)

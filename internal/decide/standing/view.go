@@ -6,12 +6,12 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/explain"
 )
 
-// Level is how much something matters.
+// Level is the severity of a finding.
 type Level string
 
 // The levels, the worst first.
 const (
-	Critical Level = "critical" // service is lost, or data may be, or nothing protects from it
+	Critical Level = "critical" // service is lost, data may be lost, or nothing protects from that
 	Warning  Level = "warning"  // look at it today
 	Note     Level = "note"     // good to know
 )
@@ -26,12 +26,12 @@ const (
 	Unknown Answer = "unknown"
 )
 
-// View is where a cluster stands, in words. A terminal, a program and the
+// View describes the state of a cluster in words. A terminal, a program and the
 // dashboard show the same one.
 type View struct {
 	Cluster string    `json:"cluster"`
 	At      time.Time `json:"at"`
-	// Status is the same word as that of `holdfast explain`, with the same exit
+	// Status is one of the words of `holdfast explain`, with the same exit
 	// code.
 	Status explain.Status `json:"status"`
 	// Summary is one sentence.
@@ -41,56 +41,57 @@ type View struct {
 	Fencing    []FencingLine `json:"fencing,omitempty"`
 	VIPs       []VIPLine     `json:"vips,omitempty"`
 	Findings   []Finding     `json:"findings"`
-	// Incidents are nil where nobody told of any.
+	// Incidents is nil if no source told of any.
 	Incidents []Incident   `json:"incidents,omitempty"`
 	Sources   []SourceLine `json:"sources"`
 }
 
-// Redundancy is what the loss of a host would come to.
+// Redundancy describes what the loss of a host would lead to.
 type Redundancy struct {
 	Survives Answer `json:"survives"`
 	Sentence string `json:"sentence"`
-	// Losses has one entry a control plane.
+	// Losses has one entry for each control plane.
 	Losses []Loss `json:"losses,omitempty"`
 }
 
-// Loss is what the loss of one host would come to.
+// Loss describes what the loss of one host would lead to.
 type Loss struct {
 	Host     string `json:"host"`
 	Survives Answer `json:"survives"`
-	// Because says why not, in a few words; Detail is all that is reported.
+	// Because says why not, in a few words; Detail has everything that is
+	// reported.
 	Because string `json:"because,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 }
 
-// Cell is one word, or a few, about a host. Good is empty where it is neither
+// Cell is a word or a few about a host. Good is empty if the text is neither
 // good nor bad.
 type Cell struct {
 	Text string `json:"text"`
 	Good Answer `json:"good,omitempty"`
-	// From is who said it, At when it was so.
+	// From is the source, At the time of the fact.
 	From string    `json:"from,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 }
 
-// HostLine is one host.
+// HostLine describes one host.
 type HostLine struct {
 	Name      string   `json:"name"`
 	Role      string   `json:"role"`
 	Addresses []string `json:"addresses,omitempty"`
 	Power     Cell     `json:"power"`
 	Kubelet   Cell     `json:"kubelet"`
-	// Record is empty on a host that is not one of two.
+	// Record is empty unless the host is one of two control planes.
 	Record Cell `json:"record,omitzero"`
 	// Etcd and Lag are empty on a worker.
 	Etcd Cell `json:"etcd,omitzero"`
 	Lag  Cell `json:"lag,omitzero"`
-	// Doing is what its agent of etcd says it does.
+	// Doing is what its etcd keeper says it does.
 	Doing string `json:"doing,omitempty"`
 }
 
-// FencingLine says whether one host can be fenced. Able is so at the moment,
-// Verified when that was last shown, Last the last fence of the host.
+// FencingLine says whether one host can be fenced: Able now, Verified when that
+// was last shown, and Last its last fence.
 type FencingLine struct {
 	Host     string `json:"host"`
 	Able     Cell   `json:"able"`
@@ -98,28 +99,29 @@ type FencingLine struct {
 	Last     Cell   `json:"last"`
 }
 
-// VIPLine is one virtual IP.
+// VIPLine describes one VIP.
 type VIPLine struct {
 	Address string `json:"address"`
 	Kind    string `json:"kind"`
 	Holder  Cell   `json:"holder"`
 }
 
-// Finding is something that is not as it should be.
+// Finding describes one problem, its meaning and the next command.
 type Finding struct {
 	ID    ID     `json:"id"`
 	Level Level  `json:"level"`
 	What  string `json:"what"`
 	Means string `json:"means"`
-	// Type is the exact command, empty where nothing is to be typed.
+	// Type is the exact command, empty if there is nothing to type.
 	Type string `json:"type,omitempty"`
 	// On is the host to type it on, empty for anywhere.
 	On string `json:"on,omitempty"`
-	// Page is the page of the runbook: that of the kind, but for a part of it.
+	// Page is the page of the runbook: the page of the kind, unless a resource
+	// has its own.
 	Page string `json:"page,omitempty"`
 }
 
-// SourceLine is where facts are from.
+// SourceLine describes one source of facts.
 type SourceLine struct {
 	Kind     SourceKind `json:"kind"`
 	Name     string     `json:"name"`
@@ -128,7 +130,7 @@ type SourceLine struct {
 	Limits   []string   `json:"limits,omitempty"`
 }
 
-// Serious counts the findings that call for somebody.
+// Serious counts the findings that need attention: all but notes.
 func (v View) Serious() int {
 	n := 0
 	for _, f := range v.Findings {
