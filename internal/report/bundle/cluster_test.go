@@ -31,7 +31,7 @@ func printed(t *testing.T, line []string) string {
 	return string(out)
 }
 
-// objectsWithSecrets are objects of people and of the cluster with secrets in
+// objectsWithSecrets holds objects of users and of the cluster with secrets in
 // them.
 const objectsWithSecrets = `
 apiVersion: v1
@@ -110,7 +110,7 @@ func realCluster(t *testing.T) *Cluster {
 	if err := os.WriteFile(objects, []byte(objectsWithSecrets), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server.Kubectl(t, "apply", "--filename", objects) // leaves annotations that repeat everything
+	server.Kubectl(t, "apply", "--filename", objects) // adds annotations that repeat everything
 	c, err := client.New(server.Config, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
