@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 )
 
-// objects selects the objects to collect: a kind, and whether all namespaces
-// count.
+// objects selects the objects of one kind.
 type objects struct {
 	group, version, kind string
 	own                  bool // only those in the cluster's own namespaces
