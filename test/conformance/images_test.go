@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// known is like the answer of imagenames: every image, with a name.
+// known returns an answer like that of imagenames: every image, with a name.
 func known(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("programs/imagenames/main.go")

@@ -297,7 +297,7 @@ func (w *world) strays(i int) {
 	}
 }
 
-// fenceStep moves Pacemaker's fencing of the peer.
+// fenceStep advances Pacemaker's fencing of the peer.
 func (w *world) fenceStep(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
 	if !h.power || h.inert && !h.fence.active {
@@ -316,8 +316,8 @@ func (w *world) fenceStep(i int) {
 	w.fenceNow(i, h, p, f)
 }
 
-// fenceHold is how long a host waits before it fences, as decide/fencerace has it
-// where the evidence of reach is true.
+// fenceHold returns the time that a host waits before it fences, as in
+// decide/fencerace with true evidence of reach.
 func (w *world) fenceHold(i int) time.Duration {
 	order := time.Duration(i) * 20 * time.Second
 	switch {
@@ -329,10 +329,11 @@ func (w *world) fenceHold(i int) time.Duration {
 	return order
 }
 
-// held reports whether Pacemaker holds the peer to be fenced.
+// held reports whether Pacemaker considers the peer fenced.
 func (h *host) held() bool { return h.fenced.Known && h.fenced.Value.At > h.met }
 
-// fencedSince reports whether the agent does: the peer may have joined unseen.
+// fencedSince reports whether the etcd keeper does, too: the peer may have
+// joined unseen.
 func (h *host) fencedSince() bool { return h.fenced.Known && h.fenced.Value.At > h.joined }
 
 func (w *world) fenceNow(i int, h, p *host, f *fence) {
@@ -343,7 +344,7 @@ func (w *world) fenceNow(i int, h, p *host, f *fence) {
 		h.fenced = state.Known(state.EtcdFenced{Target: names[1-i], State: state.PowerOff, Boot: h.bootName(i), At: w.uptime(i)})
 		*f = fence{}
 		w.trace(i, "fenced the peer, its BMC says Off")
-	case h.inert && p.power: // whoever wants to start alone only asks for a confirmation
+	case h.inert && p.power: // a host that wants to start alone only asks for a confirmation
 		*f = fence{}
 	case p.bmc == bmcMute:
 	case !f.sent && p.bmc == bmcSlow:
@@ -361,7 +362,8 @@ func (w *world) fenceNow(i int, h, p *host, f *fence) {
 	}
 }
 
-// person is the operator, who confirms only what is true: the peer is off.
+// person plays the administrator, who confirms only the truth: that the peer is
+// off.
 func (w *world) person(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
 	if !w.humans || w.calm || !h.power || h.contact || h.verdict.Action != state.EtcdAskHuman || h.verdict.Next != "holdfast quorum confirm" || p.power || w.rng.IntN(12) != 0 {
@@ -418,7 +420,7 @@ func (w *world) fault() {
 	}
 }
 
-// leave stops the instance of one host, or of both at nearly the same time.
+// leave stops the Pacemaker of one host, or of both at nearly the same time.
 func (w *world) leave(i int) {
 	for _, k := range []int{i, 1 - i} {
 		h := &w.hosts[k]
@@ -442,13 +444,13 @@ func (w *world) breakBMC(i int) {
 	w.trace(i, "FAULT its BMC misbehaves (%d)", h.bmc)
 }
 
-// damage takes a copy, or a whole disk with the record on it.
+// damage destroys a data directory, or a whole disk with the record on it.
 func (w *world) damage(i int) {
 	h := &w.hosts[i]
-	if w.destroyed && !w.rejoins(i) || w.forced > 0 || h.disk.copy != state.CopyWhole { // a forced copy that is destroyed leaves the history that it replaced
+	if w.destroyed && !w.rejoins(i) || w.forced > 0 || h.disk.copy != state.CopyWhole { // if a forced data directory is destroyed, the history that it replaced is left
 		return
 	}
-	w.destroyed, h.hung = true, false // a disk that was destroyed hangs no more
+	w.destroyed, h.hung = true, false // a destroyed disk no longer hangs
 	other := w.hosts[1-i].disk.record.State
 	w.lost = w.lost || !w.holds(1-i) || h.disk.record.State.Leads() || !other.Leads() && other != state.EtcdPair
 	if n := w.rng.IntN(3); n > 0 {
