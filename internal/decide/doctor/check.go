@@ -9,16 +9,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Level is how bad something is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
 const (
 	OK       Level = "ok"
 	Advice   Level = "advice"   // could be better
-	Unknown  Level = "unknown"  // could not be seen
-	Warning  Level = "warning"  // costs availability when something else happens
-	Critical Level = "critical" // costs it now, or on the day that fencing is needed
+	Unknown  Level = "unknown"  // could not be observed
+	Warning  Level = "warning"  // costs availability if something else happens
+	Critical Level = "critical" // costs availability now, or on the day when fencing is needed
 )
 
 // order ranks levels, the worst last.
@@ -31,20 +31,20 @@ func worse(a, b Level) Level {
 	return a
 }
 
-// Check is one line of the table.
+// Check is one entry of the table of checks.
 type Check struct {
 	ID, Title string
-	// For says in words where it applies.
+	// For is the scope in which the check applies.
 	For   Scope
 	judge func(*sheet)
-	// Why is why it matters, Type what a person types.
+	// Why says why it matters; Type lists what an administrator types.
 	Why  string
 	Type []string
-	// Alerts are the alerts (render/alerts) that fire for the same.
+	// Alerts lists the alerts (render/alerts) that fire for the same problem.
 	Alerts []string
 }
 
-// Scope says in words which clusters a check is for.
+// Scope says, in words, which clusters a check is for.
 type Scope string
 
 // The scopes.
@@ -55,7 +55,7 @@ const (
 	TwoFencing Scope = "two control planes with fencing"
 )
 
-// applies is where a scope is.
+// applies reports whether a topology is in the scope.
 func (s Scope) applies(t Topology) bool {
 	switch s {
 	case Everywhere:
@@ -70,35 +70,36 @@ func (s Scope) applies(t Topology) bool {
 	return false
 }
 
-// Applies reports whether a check is for such a cluster.
+// Applies reports whether the check is for a cluster of this topology.
 func (c Check) Applies(t Topology) bool { return c.For.applies(t) }
 
-// Finding is one thing that a check found.
+// Finding is one fact that a check found.
 type Finding struct {
 	Level Level `json:"level"`
-	// About is the host or object that it is about, empty for the cluster.
+	// About is the host or object that the finding concerns, empty for the
+	// cluster.
 	About string `json:"about,omitempty"`
 	Says  string `json:"says"`
 }
 
-// Result is what a check found.
+// Result is the outcome of a check.
 type Result struct {
 	ID       string    `json:"id"`
 	Title    string    `json:"title"`
 	Level    Level     `json:"level"`
 	Findings []Finding `json:"findings,omitempty"`
-	// Unseen is what would have been looked at too.
+	// Unseen names the facts that the check needs and that are unknown.
 	Unseen []string `json:"unseen,omitempty"`
 	Why    string   `json:"why"`
 	Type   []string `json:"type,omitempty"`
 }
 
-// Checks lists all checks, those first that cost most.
+// Checks lists all checks, the most costly problems first.
 func Checks() []Check {
 	return slices.Concat(powerChecks, fencingChecks, ringChecks, clockChecks, etcdChecks, hostChecks, nicChecks, dnsChecks, drainChecks)
 }
 
-// Find returns the check of that name.
+// Find returns the check with an ID.
 func Find(id string) (Check, bool) {
 	for _, c := range Checks() {
 		if c.ID == id {
@@ -108,8 +109,8 @@ func Find(id string) (Check, bool) {
 	return Check{}, false
 }
 
-// Examine judges facts by the checks that apply to such a cluster: all of them,
-// or the named ones.
+// Examine judges facts by the checks that apply to the cluster: all of them, or
+// the named ones.
 func Examine(f Facts, only ...string) []Result {
 	var out []Result
 	for _, c := range Checks() {
@@ -139,8 +140,8 @@ func (c Check) examine(f Facts) Result {
 	return r
 }
 
-// spell puts the names of this cluster's hosts into what is to be typed, where
-// the table has examples.
+// spell replaces the example names in commands by the names of this cluster's
+// hosts.
 func (f Facts) spell(lines []string) []string {
 	if len(f.Hosts) < 2 {
 		return lines
@@ -153,7 +154,7 @@ func (f Facts) spell(lines []string) []string {
 	return out
 }
 
-// Worst is the level of a whole examination.
+// Worst returns the worst level of the results.
 func Worst(results []Result) Level {
 	worst := OK
 	for _, r := range results {
@@ -162,7 +163,7 @@ func Worst(results []Result) Level {
 	return worst
 }
 
-// sheet is what a check writes on while it judges.
+// sheet holds the facts for a check and collects what it finds.
 type sheet struct {
 	Facts
 
@@ -180,7 +181,8 @@ func (s *sheet) notSeen(format string, args ...any) {
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// eachHost judges a fact of every host, and notes of which it is not known.
+// eachHost judges a fact of every host, and notes the hosts for which it is
+// unknown.
 func eachHost[T any](s *sheet, what string, get func(Host) state.Fact[T], judge func(Host, T)) {
 	var blind []string
 	for _, h := range s.Hosts {
@@ -195,7 +197,7 @@ func eachHost[T any](s *sheet, what string, get func(Host) state.Fact[T], judge 
 	}
 }
 
-// known returns a fact's value, and notes where it is not known.
+// known returns a fact's value, and notes a fact that is unknown.
 func known[T any](s *sheet, what string, f state.Fact[T]) (T, bool) {
 	if !f.Known {
 		s.notSeen("%s", what)

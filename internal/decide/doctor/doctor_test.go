@@ -55,12 +55,12 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	}
 }
 
-// one is a change of one fact and what it is to lead to.
+// one is a change of one fact and the result that it must lead to.
 type one struct {
 	name, check string
 	change      func(*Facts)
 	want        Level
-	says        string // a part of what is found, or not seen
+	says        string // a part of the findings, or of the unknown facts
 }
 
 func (c one) run(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// drainChecks are about the workload when a host is drained or lost.
+// drainChecks are about the workload if a host is drained or lost.
 var drainChecks = []Check{
 	{
 		ID: "drain-blocked", Title: "a drain of any host would end", For: Several, judge: judgeBlocked,
@@ -32,7 +32,7 @@ var drainChecks = []Check{
 	},
 }
 
-// selected are a budget's pods that a drain would evict.
+// selected returns a budget's pods that a drain would evict.
 func (b Budget) selected(pods []Pod) []Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool {
 		return p.Fixed || p.Namespace != b.Namespace || !selects(b.Selector, p.Labels)
@@ -50,7 +50,7 @@ func judgeBlocked(s *sheet) {
 	if !ok || !ok2 || !ok3 {
 		return
 	}
-	why := map[string][]string{} // which hosts' drains a sentence is about
+	why := map[string][]string{} // the hosts whose drain a sentence is about
 	about := map[string]Finding{}
 	add := func(f Finding, node string) {
 		key := f.About + "\x00" + f.Says
@@ -73,8 +73,8 @@ func judgeBlocked(s *sheet) {
 	}
 }
 
-// blocks says how a budget keeps a drain of a node from its end. It counts with
-// all pods being healthy: what is ill today is said apart.
+// blocks describes how a budget keeps a drain of a node from ending. It assumes
+// that all pods are healthy; pods that are unhealthy today only lead to advice.
 func (s *sheet) blocks(b Budget, pods []Pod, n Node, nodes []Node) (Finding, bool) {
 	here := on(pods, n.Name)
 	if len(here) == 0 {
@@ -99,7 +99,8 @@ func (s *sheet) blocks(b Budget, pods []Pod, n Node, nodes []Node) (Finding, boo
 	return f, true
 }
 
-// movable counts the pods of a node whose replacement could run on another.
+// movable counts the pods of a node whose replacement could run on another
+// node.
 func movable(here, all []Pod, n Node, nodes []Node) int {
 	free := 0 // hosts without a pod of this kind
 	for _, other := range nodes {
@@ -130,8 +131,8 @@ func stuck(pods []Pod) string {
 	return "some find no other host without one of their kind"
 }
 
-// covered are the pods that more than one budget is about: Kubernetes refuses to
-// evict those.
+// covered finds pods that several budgets select: Kubernetes refuses to evict
+// those.
 func covered(budgets []Budget, pods []Pod) []Finding {
 	names := map[string][]string{}
 	for _, b := range budgets {
@@ -172,7 +173,7 @@ func (w Workload) protected(budgets []Budget) bool {
 	return slices.ContainsFunc(budgets, func(b Budget) bool { return b.Namespace == w.Namespace && selects(b.Selector, w.Labels) })
 }
 
-// hosts are those that run pods with the labels of a workload.
+// hosts returns the hosts that run pods with the labels of a workload.
 func (w Workload) hosts(pods []Pod) []string {
 	found := map[string]bool{}
 	for _, p := range pods {
@@ -192,7 +193,7 @@ func within(some, all map[string]string) bool {
 	return true
 }
 
-// quantities are what is added up, with their units.
+// quantities lists the amounts that capacity adds up, with their units.
 var quantities = []struct {
 	name string
 	of   func(Amount) int64
@@ -216,8 +217,8 @@ func judgeCapacity(s *sheet) {
 	}
 }
 
-// capacity compares what moves from a lost host, and what the others run, with
-// what the others have.
+// capacity compares the requests of the pods that move from a lost host and of
+// the pods on the others with the capacity of the others.
 func (s *sheet) capacity(what string, lost Node, nodes []Node, pods []Pod, of func(Amount) int64, text func(int64) string) {
 	var have, need, moves int64
 	for _, n := range nodes {
