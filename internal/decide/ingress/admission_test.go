@@ -207,8 +207,8 @@ func TestHardCase11_AChangeToWhatIsInvalidLeavesEverythingAsItIs(t *testing.T) {
 	}
 }
 
-// TestHardCase10_HostPortsOfOneIngressController: equal ones are refused, own
-// ones are taken, and no number is the standard one.
+// TestHardCase10_HostPortsOfOneIngressController checks that equal ports are
+// refused, other ports are taken as given, and 0 becomes the standard port.
 func TestHardCase10_HostPortsOfOneIngressController(t *testing.T) {
 	for want, ports := range map[string]operatorv1.HostNetworkStrategy{
 		"80 443 1936 ":   {},
