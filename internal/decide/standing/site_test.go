@@ -89,7 +89,7 @@ func TestADeletedNodeIsSaidAsApproved(t *testing.T) {
 
 func TestAControlPlaneThatLostItsLabelsIsStillWhatItIs(t *testing.T) {
 	f := whole(t)
-	f.Hosts[1].Worker = false // its Node has no such label any more
+	f.Hosts[1].Worker = false // its Node has lost the label
 	v := Describe(f)
 	if v.Hosts[0].Role != v.Hosts[1].Role {
 		t.Errorf("%s beside %s", v.Hosts[0].Role, v.Hosts[1].Role)

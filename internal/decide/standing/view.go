@@ -12,11 +12,11 @@ type Level string
 // The levels, the worst first.
 const (
 	Critical Level = "critical" // service is lost, data may be lost, or nothing protects from that
-	Warning  Level = "warning"  // look at it today
+	Warning  Level = "warning"  // needs a look today
 	Note     Level = "note"     // good to know
 )
 
-// Answer is the answer to a question that may have none.
+// Answer is the answer to a question, or Unknown.
 type Answer string
 
 // The answers.
@@ -34,7 +34,7 @@ type View struct {
 	// Status is one of the words of `holdfast explain`, with the same exit
 	// code.
 	Status explain.Status `json:"status"`
-	// Summary is one sentence.
+	// Summary is one sentence about the whole.
 	Summary    string        `json:"summary"`
 	Redundancy Redundancy    `json:"redundancy"`
 	Hosts      []HostLine    `json:"hosts"`
