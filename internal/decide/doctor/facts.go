@@ -58,7 +58,7 @@ type Host struct {
 	// Offset is the difference between the host's clock and that of the program
 	// that gathers the facts, which sets it.
 	Offset state.Fact[Offset] `json:"offset"`
-	// Swap is in bytes.
+	// Swap is the size of the swap space in bytes.
 	Swap state.Fact[uint64] `json:"swap"`
 	// Rebooters and Watchdogs list what may restart the host by itself.
 	Rebooters state.Fact[[]string] `json:"rebooters"`
@@ -117,7 +117,7 @@ type Ring struct {
 // BMC is a fence device that this host holds, and the way to it.
 type BMC struct {
 	Target  string        `json:"target"`
-	Address string        `json:"address"` // an IP address, empty where its name does not resolve
+	Address string        `json:"address"` // an IP address, empty if its name does not resolve
 	Delay   time.Duration `json:"delay"`
 	// Verified is true if its certificate is checked or pinned. Pinned is true
 	// if it is pinned; its dates do not matter then.
@@ -162,7 +162,7 @@ type Device struct {
 // Etcd holds facts from the metrics of a host's etcd.
 type Etcd struct {
 	Size  uint64 `json:"size"`  // of the database file, in bytes
-	InUse uint64 `json:"inUse"` // of it
+	InUse uint64 `json:"inUse"` // the part of it that is in use
 	Quota uint64 `json:"quota"`
 	// FsyncP99 is the longest time of the fastest 99 of 100 log writes since
 	// etcd started, interpolated within its histogram as Prometheus does.

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// fencingChecks are about whether fencing works on the day it is needed.
+// fencingChecks show whether fencing works on the day when it is needed.
 var fencingChecks = []Check{
 	{
 		ID: "fence-delay", Title: "of two hosts that fence each other one waits", For: TwoFencing, judge: judgeDelay,

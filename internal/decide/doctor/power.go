@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// powerChecks are about what else could switch a host off or start it anew.
+// powerChecks look for anything else that could switch a host off or restart
+// it.
 var powerChecks = []Check{
 	{
 		ID: "power-metal3", Title: "metal3 manages the power of no control plane", For: TwoFencing, judge: judgeMetal3,
