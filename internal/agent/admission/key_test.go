@@ -95,8 +95,8 @@ func TestWhichKeyCounts(t *testing.T) {
 }
 
 // A hundred unknown callers at one time cause one request, and wait only for that
-// one (seen with a hostile worker: requests to the configuration server waited 30
-// s in a row).
+// one (seen with a hostile worker: requests to the configuration server waited
+// 30 s in a row).
 func TestStrangersWaitAsLongAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, stands := 0, true

@@ -56,7 +56,7 @@ type Network struct {
 }
 
 // New composes the network of this host. It waits until the host has a name,
-// because without one no Node is its own.
+// because without one it has no Node.
 func New(ctx context.Context, o Options) (*Network, error) {
 	n := &Network{Options: o, stage: &stage.Source{Ready: install.ReadyPath, Complete: install.CompletePath}}
 	first, err := n.first(ctx)
