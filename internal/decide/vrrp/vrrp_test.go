@@ -168,8 +168,8 @@ func TestB12_AnAddressOfDHCPv6FindsItsNetworkByTheRoute(t *testing.T) {
 	}
 }
 
-// The vectors were computed with the implementation that others run, so that the
-// origins can be told apart: docs/facts/network.md#weights.
+// The vectors were computed with the implementation that others run, so that
+// they can be told apart: docs/facts/network.md#weights.
 func TestB13_RouterIDsAreThePublishedOnesAndNeverZeroNorEqual(t *testing.T) {
 	for cluster, want := range map[string][2]uint8{
 		"cnf10": {147, 2}, "cnf11": {228, 147}, "ostest": {14, 93},
