@@ -200,8 +200,8 @@ func report(out io.Writer, all int, alive []mutant, accepted map[string]string, 
 	return 0
 }
 
-// equivalents reads the accepted changes: a line each, below a line with "#"
-// that says why.
+// equivalents reads the accepted changes: one on each line, below a line with
+// "#" and the reason.
 func equivalents(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

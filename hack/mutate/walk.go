@@ -126,7 +126,7 @@ func (r *rewriter) change(n ast.Node) {
 	}
 }
 
-// binary takes each operand of a condition out, and moves a limit.
+// binary takes out each operand of a condition, and moves a limit.
 func (r *rewriter) binary(n *ast.BinaryExpr) {
 	switch n.Op {
 	case token.LAND, token.LOR:
@@ -206,7 +206,7 @@ func (r *rewriter) returned(n *ast.ReturnStmt) {
 	}
 }
 
-// cases takes each case of a switch out.
+// cases takes out each case of a switch.
 func (r *rewriter) cases(n *ast.SwitchStmt) {
 	for _, s := range n.Body.List {
 		c := s.(*ast.CaseClause)
@@ -222,7 +222,7 @@ func (r *rewriter) cases(n *ast.SwitchStmt) {
 	}
 }
 
-// statements takes each assignment out.
+// statements takes out each assignment.
 func (r *rewriter) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {

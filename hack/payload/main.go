@@ -2,7 +2,7 @@
 // below payload/:
 //
 //	go run ./hack/payload newer        names what has a newer patch release
-//	go run ./hack/payload tidy NAME    writes go.mod and go.sum of one anew
+//	go run ./hack/payload tidy NAME    writes go.mod and go.sum of one again
 //
 // newer asks the module proxy. It exits with 1 if it names something that
 // docs/DEPENDENCIES.md does not excuse. Where the proxy cannot be asked, newer

@@ -14,7 +14,7 @@ func (b *Lab) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return namespace(b.Layout.Switch()).dial(ctx, network, address)
 }
 
-// Process names one process on the machine for good: a pid is used again, a
+// Process identifies one process on the machine forever: a pid is used again, a
 // pid with its start time is not.
 type Process struct {
 	PID   int    `json:"pid"`

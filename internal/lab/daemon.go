@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// daemon is the one process of a lab that owns the hosts' power, their BMCs,
+// daemon is the only process of a lab that owns the hosts' power, their BMCs,
 // the way in from the loopback address, the lab's DNS and registry, and the
 // faults.
 type daemon struct {

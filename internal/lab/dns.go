@@ -32,7 +32,7 @@ func newZone(l Layout) zone {
 	return z
 }
 
-// lookup returns the addresses of a name, and whether the name exists.
+// lookup returns the addresses of a name, and reports whether the name exists.
 func (z zone) lookup(name string) ([]netip.Addr, bool) {
 	name = strings.ToLower(name)
 	if addrs, ok := z.names[name]; ok {

@@ -46,7 +46,7 @@ const (
 	FaultFilterPort FaultKind = "filter-port"
 	// FaultLoss drops Percent of the packets of both directions at random.
 	FaultLoss FaultKind = "loss"
-	// FaultDelay delivers packets of both directions late by Delay each.
+	// FaultDelay delays the packets of both directions by Delay each.
 	FaultDelay FaultKind = "delay"
 	// FaultProcessKill kills processes by SIGKILL, once.
 	FaultProcessKill FaultKind = "process-kill"
@@ -139,7 +139,8 @@ func FaultKinds() []FaultKind { return slices.Sorted(maps.Keys(faultKinds)) }
 // maxDelay bounds delays: a longer one would be a cut.
 const maxDelay = time.Minute
 
-// Check returns every mistake of a fault, with the default NIC filled in.
+// Check returns every mistake of a fault. It fills in the default NIC and
+// direction.
 func (f *Fault) Check() error {
 	needs, ok := faultKinds[f.Kind]
 	if !ok {
@@ -230,7 +231,7 @@ func (f Fault) port() string {
 	return strings.TrimSuffix(fmt.Sprintf("%d/%s", f.Port, f.Protocol), "/")
 }
 
-// SetPort takes PORT or PORT/PROTOCOL.
+// SetPort sets port and protocol from PORT or PORT/PROTOCOL.
 func (f *Fault) SetPort(text string) error {
 	number, protocol, _ := strings.Cut(text, "/")
 	n, err := strconv.Atoi(number)

@@ -44,7 +44,7 @@ func damageEtcd(dir, part string) error {
 // pages, or many entries of a log.
 const scribbled = 16 << 10
 
-// scribble overwrites a piece of a file. What it writes is no valid page or
+// scribble overwrites a part of a file with bytes that are no valid page or
 // entry.
 func scribble(path string, at int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

@@ -29,7 +29,7 @@ type relay struct {
 	end    context.CancelFunc
 }
 
-// delayDevice is the name of the TAP device in place of a port.
+// delayDevice returns the name of the TAP device in place of a port.
 func delayDevice(port string) string { return "d" + port }
 
 // frameSize is the size of the longest frame: a large segment with its headers,
@@ -175,7 +175,7 @@ func (r *relay) carry(from, to *os.File) {
 		}
 		select {
 		case queue <- frame{due: time.Now().Add(r.delay), data: append([]byte(nil), buf[:n]...)}:
-		default: // full: lost
+		default: // the queue is full: the frame is lost
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // etcdDiskSize is the size of the file system that etcd has for itself, in
-// bytes. It is sparse: only what etcd writes takes space.
+// bytes. It is sparse: only data that etcd writes takes space.
 const etcdDiskSize = 2 << 30
 
 // filler is the file that fills etcd's disk.
@@ -22,8 +22,8 @@ const filler = ".lab-fault-filler"
 
 func (b *Lab) etcdDir(h Host) string { return filepath.Join(b.hostDir(h), "etcd") }
 
-// mountEtcdDisk gives a control plane a disk of its own for etcd, so that it
-// can be filled and slowed down without touching the machine's.
+// mountEtcdDisk gives a control plane its own disk for etcd, which can be
+// filled and slowed down without an effect on the machine's disk.
 func (b *Lab) mountEtcdDisk(ctx context.Context, h Host) error {
 	dir := b.etcdDir(h)
 	if mounted(dir) {

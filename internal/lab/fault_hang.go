@@ -115,7 +115,8 @@ func exiting(pid int) bool {
 }
 
 // thawAll undoes the freezes that a killed daemon may have left below a lab's
-// directory: whoever ends or unmounts something there would wait for ever.
+// directory. Otherwise nobody could end or unmount anything there: it would
+// wait forever.
 func thawAll(dir string) error {
 	found, err := filepath.Glob(filepath.Join(dir, "hosts", "*", "etcd"))
 	if err != nil {

@@ -111,7 +111,7 @@ func (w wired) seen(from, to string) looks {
 		if err != nil {
 			return got
 		}
-		f := buf[10:n] // behind the header of a virtual NIC
+		f := buf[10:n] // after the header of a virtual NIC
 		if len(f) < 60-18 || string(f[6:12]) != string(source) {
 			continue
 		}

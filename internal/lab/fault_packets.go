@@ -47,11 +47,11 @@ func packetRules(l Layout, list []Fault) string {
 	return text.String()
 }
 
-// chain names the chain of a fault by its number.
+// chain returns the name of a fault's chain by the fault's number.
 func chain(i int, direction string) string { return fmt.Sprintf("f%d_%s", i, direction) }
 
-// writeChain writes one chain. What goes in to the host leaves the switch by
-// its port, and the other way round.
+// writeChain writes one chain. Packets to the host leave the switch by the
+// host's port, and the other way round.
 func writeChain(text *strings.Builder, name, direction, device, rule string) {
 	hook := map[string]string{DirectionIn: "egress", DirectionOut: "ingress"}[direction]
 	fmt.Fprintf(text, "\tchain %s {\n\t\ttype filter hook %s device %q priority 0; policy accept;\n\t\tcounter %s\n\t}\n",

@@ -77,7 +77,7 @@ func (f *faults) cutPorts() map[string]bool {
 	return out
 }
 
-// inject puts a fault in force, in place of the same one of another strength.
+// inject puts a fault in force. It replaces the same fault of another strength.
 func (f *faults) inject(ctx context.Context, fault Fault) error {
 	if err := fault.Check(); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (f *faults) reload(ctx context.Context) error {
 	return applyRules(ctx, namespace(f.lab.Layout.Switch()), packetRules(f.lab.Layout, f.list()))
 }
 
-// close ends what a fault keeps running in this process. The list stays, and
+// close ends everything that faults run in this process. The list stays, and
 // the next daemon puts it in force again.
 func (f *faults) close() {
 	f.mu.Lock()
@@ -195,7 +195,7 @@ func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 		return f.startStalls(m.host, fault.Delay) //nolint:contextcheck // the stalls outlive the request
 	case FaultBMC:
 		return f.setQuirk(m, fault, false) //nolint:contextcheck // the controller outlives the request
-	case FaultDrop, FaultLoss, FaultPartition, FaultNoForward, FaultFilterPort: // rules alone
+	case FaultDrop, FaultLoss, FaultPartition, FaultNoForward, FaultFilterPort: // they need only packet rules
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// imageName is the name of the host image in podman; its tag is the hash of
-// what it was built from.
+// imageName is the name of the host image in podman; its tag is the hash of its
+// sources.
 const imageName = "localhost/holdfast-host"
 
 // labPackages are the packages that a lab host needs besides those of its role:
@@ -128,7 +128,7 @@ func mentionsSuite(data []byte, suite string) bool {
 }
 
 // Tag returns the hash of everything the image is built from, without the state
-// of the package mirror. It changes when the image has to be built anew.
+// of the package mirror. It changes when the image must be built again.
 func (i Image) Tag() string {
 	sum := sha256.New()
 	_, _ = fmt.Fprintf(sum, "%s %s\n%s\n%s\n", i.Suite, runtime.GOARCH, strings.Join(i.Packages, ","), customize)

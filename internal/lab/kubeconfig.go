@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// kubeconfigFile is the kubeconfig that works from this machine.
+// kubeconfigFile is the name of the kubeconfig for use on this machine.
 const kubeconfigFile = "kubeconfig"
 
 // WriteKubeconfig writes a copy of the site's kubeconfig that reaches the API
@@ -36,7 +36,7 @@ func (b *Lab) WriteKubeconfig(ctx context.Context, c *Client) (string, error) {
 		return "", fmt.Errorf("kubeconfig of lab %s: %w", b.Layout.Spec.Name, err)
 	}
 	// A watch calls this again and again: an unchanged file is not written
-	// anew.
+	// again.
 	_, err = host.WriteFiles(b.Dir, []state.File{{Path: kubeconfigFile, Data: out, Mode: 0o600}})
 	return b.file(kubeconfigFile), err
 }

@@ -44,7 +44,7 @@ const (
 
 // Layout holds everything that follows from a Spec: names, addresses and
 // accounts. It is a pure function of the spec, so every command computes it
-// anew and nothing can drift.
+// again and nothing can drift.
 type Layout struct {
 	Spec    Spec
 	Machine Network
@@ -59,7 +59,7 @@ type Layout struct {
 	Hosts       []Host
 }
 
-// Network is one of the two networks of a lab.
+// Network is a network of a lab.
 type Network struct {
 	Bridge string
 	// Prefixes are the networks. Gateways holds the lab's own address in each.
@@ -73,7 +73,7 @@ type Host struct {
 	Role state.Role
 	// Spare hosts are switched on by the user, not by lab up.
 	Spare bool
-	// Far hosts stand in the second machine network.
+	// Far hosts are in the second machine network.
 	Far bool
 	// Namespace and Container are the names below /run/netns and in podman.
 	Namespace string

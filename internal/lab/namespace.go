@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
-// namespace is the name of a network namespace. `ip netns exec` works on those
-// of a lab.
+// namespace is the name of a network namespace. `ip netns exec` works with a
+// lab's namespaces.
 type namespace string
 
 func (n namespace) path() string { return filepath.Join(namednetns.Dir, string(n)) }

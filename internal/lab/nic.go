@@ -152,8 +152,8 @@ func flushAddresses(nl *netlink.Handle, link netlink.Link, keep ...netip.Addr) e
 		if slices.Contains(keep, ip.Unmap()) {
 			continue
 		}
-		// A secondary address goes with its primary one, and those of IPv6
-		// with the link.
+		// A secondary address disappears with its primary one, and those of
+		// IPv6 with the link.
 		if delErr := nl.AddrDel(link, &a); !errors.Is(delErr, unix.EADDRNOTAVAIL) {
 			err = errors.Join(err, delErr)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// processID names one process for good: a pid is used again, a pid with its
+// processID identifies one process forever: a pid is used again, a pid with its
 // start time is not.
 type processID struct {
 	PID int `json:"pid"`
@@ -42,8 +42,8 @@ func identify(pid int) (processID, error) {
 	return processID{PID: pid, Start: fields[19], zombie: fields[0] == "Z"}, nil
 }
 
-// running reports whether exactly this process still runs. One that has ended
-// and was not yet waited for does not.
+// running reports whether exactly this process still runs. A process that has
+// ended but was not yet waited for does not count.
 func (p processID) running() bool {
 	if p.PID == 0 {
 		return false
@@ -73,7 +73,7 @@ func lock(path string) (release func(), err error) {
 	return func() { _ = unix.Close(fd) }, nil
 }
 
-// waitLock takes a lock as soon as it is free.
+// waitLock waits until it gets a lock.
 func waitLock(ctx context.Context, path string) (release func(), err error) {
 	for {
 		release, err := lock(path)

@@ -21,7 +21,7 @@ const (
 // one control plane) or the hosts themselves.
 type Platform string
 
-// The platforms of an install configuration.
+// The platforms of an install-config.
 const (
 	PlatformNone      Platform = "none"
 	PlatformBareMetal Platform = "baremetal"

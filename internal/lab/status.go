@@ -27,7 +27,7 @@ type Status struct {
 	// once settled.
 	VIPs map[string][]string `json:"vips,omitempty"`
 	Etcd []EtcdMember        `json:"etcd,omitempty"`
-	// Pacemaker is the cluster manager's own summary, where there is one.
+	// Pacemaker is the cluster manager's own summary, if there is one.
 	Pacemaker string   `json:"pacemaker,omitempty"`
 	Nodes     []Node   `json:"nodes,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
@@ -146,7 +146,8 @@ func look(ctx context.Context, pid int, script string) ([]byte, error) {
 	return output(ctx, pid, "sh", "-c", "PATH=/usr/local/bin:$PATH; "+script)
 }
 
-// etcdctl runs with the keys that kubeadm gives every control plane.
+// etcdctl is the command line with the keys that kubeadm gives every control
+// plane.
 const etcdctl = "etcdctl --endpoints https://localhost:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt " +
 	"--cert /etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key --command-timeout 2s "
 

@@ -48,7 +48,7 @@ func compareMachine(t *testing.T, before map[string][]string) {
 
 func output(t *testing.T, name string, args ...string) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also during clean-up
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also works during clean-up
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, args...).Output()
 	if err != nil {

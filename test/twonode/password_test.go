@@ -29,7 +29,8 @@ const (
 )
 
 const (
-	// checkInterval is Pacemaker's monitor of a fence device (decide/twonode).
+	// checkInterval is the interval of Pacemaker's monitor of a fence device
+	// (decide/twonode).
 	checkInterval = time.Minute
 	// checkTakes is the time of the check itself, in Pacemaker and the
 	// collector, on a busy machine.

@@ -73,7 +73,7 @@ func TestEtcdFrozen(t *testing.T) {
 	scenario(t, "etcd frozen, the follower", 1, func(tr *trial) { tr.frozen(tr.other(tr.leads)) })
 }
 
-// frozen stops etcd and expects that it is restarted in place.
+// frozen freezes etcd and expects that it is restarted in place.
 func (tr *trial) frozen(host string) {
 	members := tr.members()
 	tr.survivor = tr.other(host)

@@ -62,7 +62,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Values of the quirk "says" that are no power state.
+// Values of the quirk "says" that are not power states.
 const (
 	// SaysNull reports PowerState null.
 	SaysNull = "null"

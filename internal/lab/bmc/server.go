@@ -211,5 +211,5 @@ func (s *Server) certificate(now time.Time) (*tls.Certificate, error) {
 }
 
 // Handler answers Redfish requests. The quirks half-open, unreachable and
-// certificate need Serve.
+// certificate take effect only with Serve.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }

@@ -69,8 +69,8 @@ const (
 // Then tells what follows once the machine is without power.
 type Then string
 
-// What follows a loss of power: nothing, a restart that never shows Off, or a
-// power cycle that shows Off for a moment.
+// The steps that may follow a loss of power: nothing, a restart that never
+// shows Off, or a power cycle that shows Off for a moment.
 const (
 	ThenStayOff Then = ""
 	ThenRestart Then = "restart"

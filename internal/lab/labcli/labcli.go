@@ -51,7 +51,7 @@ leaves nothing behind.`,
   holdfast lab down`,
 		// Users call it by this name, so help and errors use it too.
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "holdfast lab"},
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true}, // holdfast's own completes this too
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true}, // holdfast itself completes this too
 	}
 	name := root.PersistentFlags().String("name", envOr("HOLDFAST_LAB", defaultLab), "name of the lab (or HOLDFAST_LAB)")
 	for _, add := range []func(command.Streams, *string) *cobra.Command{

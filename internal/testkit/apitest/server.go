@@ -154,7 +154,7 @@ func (s *server) wait() {
 	}
 }
 
-// ready waits until a URL answers that all is well, or a program ends.
+// ready waits until a URL reports success, or a program ends.
 func (s *server) ready(ctx context.Context, client *http.Client, url string) error {
 	ctx, stop := context.WithTimeoutCause(ctx, startLimit, errors.New("it took too long"))
 	defer stop()

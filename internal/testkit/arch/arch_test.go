@@ -413,8 +413,9 @@ func TestOneProgramAloneHoldsTheTestBed(t *testing.T) {
 // with them and 61 without, both with symbols.
 var templates = []string{"text/template", "html/template"}
 
-// templateFree are the programs that execute no template. cobra may import them:
-// it executes one only for a command that has its own help template.
+// templateFree lists the programs that execute no template. cobra may import
+// the packages: it executes a template only for a command that has its own help
+// template.
 var templateFree = []string{"cmd/holdfast", labProgram, "cmd/holdfast-operator", "cmd/podman-etcd", "cmd/fence-holdfast"}
 
 func TestProgramsThatAreToBeSmallExecuteNoTemplate(t *testing.T) {

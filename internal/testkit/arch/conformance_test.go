@@ -321,7 +321,8 @@ func TestTheKindOfATestIsReadFromWhatItRuns(t *testing.T) {
 	}
 }
 
-// TestARowThatSaysMoreThanItsTestsIsFound breaks rows in every way.
+// TestARowThatSaysMoreThanItsTestsIsFound breaks rows in every way, and expects
+// that each mistake is found.
 func TestARowThatSaysMoreThanItsTestsIsFound(t *testing.T) {
 	unit, lab := proof{dir: "internal/a", name: "TestOne", mark: markUnit}, proof{dir: "test/b", name: "TestLab", mark: "lab"}
 	e := evidence{rules: "\na rule\n", tests: map[string][]proof{

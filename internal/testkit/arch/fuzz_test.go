@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fuzzPage lists the fuzz targets.
+// fuzzPage is the page that lists the fuzz targets.
 const fuzzPage = "../../../docs/fuzz.md"
 
 var (

@@ -38,7 +38,7 @@ var realThings = map[string]string{
 	module + "internal/testkit/netnstest": markNetwork,
 }
 
-// skipWords finds in the reason of a skip the command that plays the test.
+// skipWords matches, in the reason of a skip, the command that plays the test.
 var skipWords = regexp.MustCompile(`'(?:hack/test|make) (lab-test|twonode|vip|ingress|bench|chaos|conformance|hostile)'`)
 
 // approvedName matches the names of tests that compare a text with an approved
@@ -253,8 +253,8 @@ func isErrNotNil(cond ast.Expr) bool {
 	return okX && okY && x.Name == "err" && y.Name == "nil"
 }
 
-// skipMark returns the mark of a test that f skips if something is missing,
-// found from the reason that f gives.
+// skipMark returns the mark of a test that f skips if something is missing. The
+// reason that f gives determines the mark.
 func skipMark(f *ast.FuncDecl) string {
 	mark := ""
 	ast.Inspect(f.Body, func(n ast.Node) bool {

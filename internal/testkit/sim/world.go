@@ -92,7 +92,7 @@ type host struct {
 	verdict      state.EtcdVerdict
 	wall         time.Duration // error of its clock
 
-	hung    bool          // its disk hangs: etcd stands still, and nothing can be written
+	hung    bool          // its disk hangs: etcd freezes, and nothing can be written
 	lies    lie           // deviation of its own tests
 	stalled time.Duration // time without a commit, as last seen while etcd ran
 }

@@ -72,7 +72,8 @@ func newAPI(t *testing.T, h *host) *api {
 	return a
 }
 
-// serve serves beside the host until the test ends or stop is called.
+// serve serves on the machine beside the host until the test ends or stop is
+// called.
 func (a *api) serve(h *host) (stop func()) {
 	a.t.Helper()
 	listener := make(chan net.Listener)

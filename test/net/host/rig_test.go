@@ -97,7 +97,7 @@ func (h *host) write(path string, data []byte) {
 	}
 }
 
-// mounts puts the host's folders over the machine's, for the agent alone.
+// mounts mounts the host's folders over the machine's, for the agent only.
 const mounts = `set -e
 mount --make-rprivate /
 mkdir -p "$DIR/work"

@@ -122,7 +122,7 @@ func (a *API) Seen(since time.Time) (versions []Version, events []corev1.Event) 
 	return versions, events
 }
 
-// Current is the newest version of the PacemakerCluster.
+// Current returns the newest version of the PacemakerCluster.
 func (a *API) Current() Version { return a.newest(pacemakerPath) }
 
 // Judgement returns the current judgement of Pacemaker in the etcd operator's
