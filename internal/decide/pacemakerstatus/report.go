@@ -15,12 +15,13 @@ const (
 	KeptPath = "/var/lib/holdfast/pacemaker/status.json"
 )
 
-// Report is what a host knows of the status, and whether it writes it to the API.
+// Report holds a host's knowledge of the status, and whether the host writes the
+// status to the API.
 type Report struct {
 	Host string    `json:"host"`
 	At   time.Time `json:"at"` // time of the reading
 	// Writes is true where this host writes the status in the API; Why gives the
-	// reason why it does or does not.
+	// reason in either case.
 	Writes bool   `json:"writes"`
 	Why    string `json:"why"`
 	// Published is when the API last accepted a status from this host, zero for

@@ -108,7 +108,7 @@ func TestTwoStatusesThatSayTheSame(t *testing.T) {
 	}
 }
 
-// silentCorosync is what a host sees a moment earlier than justStarted. It wrote to
+// silentCorosync is the view of a host a moment before justStarted. It wrote to
 // the API that its peer, which had just fenced it, was lost and ran nothing.
 func silentCorosync(in *Input) {
 	justStarted(in)
@@ -119,7 +119,7 @@ func silentCorosync(in *Input) {
 	}
 }
 
-// justStarted is what a host that has booted sees, as seen in the lab: Corosync has
+// justStarted is the view of a host that has booted, as seen in the lab: Corosync has
 // both hosts, no host decides, and Pacemaker takes the other one for unclean.
 func justStarted(in *Input) {
 	in.Cluster.Value.Coordinator = ""
@@ -129,7 +129,7 @@ func justStarted(in *Input) {
 	}
 }
 
-// cameBack is what the fenced side of a cut showed as soon as the cut had healed:
+// cameBack is the view of the fenced side of a cut as soon as the cut had healed:
 // it had booted alone, and Corosync had let it in again.
 func cameBack(in *Input) {
 	in.Cluster.Value.Coordinator, in.QuorateFor = in.Host, time.Second
