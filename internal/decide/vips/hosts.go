@@ -19,7 +19,7 @@ type Host struct {
 	ControlPlane, Ready bool
 	// Addresses are the node's internal addresses.
 	Addresses []netip.Addr
-	// Report is what the host reports about itself. It is unknown where its agent
+	// Report is the host's report about itself. It is unknown where its agent
 	// never reported, or has a version with another format.
 	Report state.Fact[state.VIPReport]
 	// Probe and Answer hold the last question to the host and its answer.

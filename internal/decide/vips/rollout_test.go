@@ -117,7 +117,7 @@ func standing() vips.Standing {
 	}
 }
 
-// tell lists conditions; one that is as expected takes one word.
+// tell lists conditions, and omits the reason and message of one that is as expected.
 func tell(list []vips.Condition) string {
 	var out []string
 	for _, c := range list {
