@@ -29,8 +29,9 @@ const (
 	FenceAfter = 60 * time.Second
 	// StallAfter is how long nothing may be committed, although both hosts are
 	// there and both etcds run, before one of them gives way or is fenced. A disk
-	// that hangs and comes back takes 5 to 15 s; others too take one that hangs for
-	// over 20 s for dead (docs/facts/etcd.md#stalled-disks, 1).
+	// that hangs and comes back takes 5 to 15 s; other
+	// software also takes one that hangs for over 20 s for dead
+	// (docs/facts/etcd.md#stalled-disks, 1).
 	StallAfter = 20 * time.Second
 	// SilentAfter is how old the peer's statement may be while nothing is
 	// committed. The peer renews it every StallStep then.
