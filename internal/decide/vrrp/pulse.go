@@ -3,8 +3,8 @@ package vrrp
 import "time"
 
 // The pauses between two readings of a daemon, and for how many readings in a row
-// it may not have moved. A holder wakes for each advert that it sends, every 200
-// ms: one that has not moved for three readings is silent, and the others take its
+// it may not have moved. A holder wakes for each advert that it sends, every 200 ms:
+// one that has not moved for three readings is silent, and the others take its
 // VIPs. One that holds nothing may have nothing to do, so it is poked first.
 const (
 	PulseHolder  = 200 * time.Millisecond
@@ -15,8 +15,8 @@ const (
 )
 
 // Pulse holds the last reading of a daemon: how often it has gone to sleep of its
-// own will. A daemon that is stopped, deadlocked or in a loop does not. Unlike its
-// adverts or a dump of its state, that costs one small read.
+// own will. A daemon that is stopped, deadlocked or in a loop does not. Unlike
+// listening to its adverts or dumping its state, this costs one small read.
 type Pulse struct {
 	Sleeps uint64
 	At     time.Time
