@@ -112,7 +112,7 @@ type Decision struct {
 	Create []Work
 	// Conditions are the conditions of etcd's object.
 	Conditions []Condition
-	// Again is the time until the next look even if nothing changes; zero for
+	// Again is the time until the next decision even if nothing changes; zero for
 	// never.
 	Again time.Duration
 }

@@ -69,7 +69,7 @@ func work(step twonode.Step, node, digest string) Work {
 	return Work{Step: step, Node: node, Name: short(name), Key: key(string(step), node, digest)}
 }
 
-// key tells what one Job is made from apart from what another is made from.
+// key identifies what a Job is made from.
 func key(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])
