@@ -148,7 +148,7 @@ func farewell(s Server) Verb {
 // View returns what the servers mean for the rest of the host. A server that was
 // not checked yet keeps its former state: a load balancer that has just been
 // started or reloaded has lost nothing. A server that cannot be asked from here
-// counts as one that must not get anybody.
+// counts as one that must not get clients.
 func View(servers []Server, before state.Fact[state.Balancer]) state.Balancer {
 	out := state.Balancer{Backends: map[string]bool{}, Reached: map[string]bool{}}
 	for _, s := range servers {
