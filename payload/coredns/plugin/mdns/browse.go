@@ -240,7 +240,7 @@ func (b *browser) query(now time.Time) {
 	b.interval = min(2*b.interval, lastInterval)
 }
 
-// answersPerPacket keeps a packet below any link's size.
+// answersPerPacket keeps a packet smaller than any link allows.
 const answersPerPacket = 12
 
 // questions returns the query for a service, with the answers that are already
