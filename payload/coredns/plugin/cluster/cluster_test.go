@@ -145,8 +145,8 @@ func TestAnEmptyAnswerForAShortNameIsOfThatName(t *testing.T) {
 	}
 }
 
-// A site has records that are no addresses beside the cluster's: the challenge
-// of a certificate, the keys of a host.
+// Beside the cluster's addresses a site has records of other types: the
+// challenge of a certificate, the keys of a host.
 func TestWhatIsNoAddressIsTheSitesToSay(t *testing.T) {
 	c := with(t, dual)
 	for _, q := range []struct {
