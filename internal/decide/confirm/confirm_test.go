@@ -12,8 +12,8 @@ import (
 
 type change = func(*Situation)
 
-// alone builds the situation of host alpha that booted alone: a pair whose
-// peer beta has not been seen since, its BMC saying Off.
+// alone builds the situation of host alpha that booted alone: a pair whose peer
+// beta has not been seen since, and whose BMC reads Off.
 func alone(changes ...change) Situation {
 	two := []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
 	s := Situation{Agent: true, BMC: BMC{Power: state.Known("Off")}, Report: state.EtcdReport{

@@ -28,8 +28,8 @@ type Address struct {
 	System string
 }
 
-// redfishSchemes are the spellings of Redfish over HTTPS that install
-// configurations use, each also with "+https" behind it.
+// redfishSchemes are the spellings of Redfish over HTTPS in install-configs,
+// each also with "+https" behind it.
 var redfishSchemes = []string{
 	"redfish", "redfish-virtualmedia",
 	"idrac-redfish", "idrac-virtualmedia",
