@@ -55,7 +55,7 @@ type race struct {
 	unanswered bool
 	turn       state.RaceTurn
 	wake       chan struct{} // the peer was lost or is back: ask it
-	hurry      chan struct{} // the same: ask the neighbours
+	hurry      chan struct{} // for the same events: ask the neighbours
 }
 
 func newRace(second bool, uptime func() time.Duration, log *slog.Logger) *race {

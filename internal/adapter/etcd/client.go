@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Config tells where the local etcd answers. The zero value means kubeadm's
+// Config holds the addresses of the local etcd. The zero value means kubeadm's
 // etcd on an IPv4 host, except that PeerURL must be set.
 type Config struct {
 	// ClientURL is etcd's URL on a loopback address; empty:

@@ -46,7 +46,7 @@ func (f files) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error)
 	return nil, nil, fmt.Errorf("etcd's client serves nothing")
 }
 
-// Info tells that the connection is encrypted.
+// Info returns the protocol: the connection is encrypted.
 func (f files) Info() credentials.ProtocolInfo { return credentials.NewTLS(nil).Info() }
 
 // Clone returns the same value: nothing in it can change.

@@ -7,8 +7,8 @@
 // the two-node protocol. It costs events, the oldest waiting ones first, and their
 // number is noted as soon as something can be written again.
 //
-// What the protocol itself must not lose is elsewhere: its record, its proofs and
-// the confirmations are durable before the step that they allow. An event may be
+// Data that the protocol must not lose are kept elsewhere: its record, its proofs
+// and the confirmations are durable before the step that they allow. An event may be
 // lost if the power fails at the same moment.
 //
 // A Log owns the events of one program, /var/lib/holdfast/events/PROGRAM.jsonl. A

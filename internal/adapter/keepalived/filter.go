@@ -23,13 +23,13 @@ const filterTable = "holdfast_vrrp"
 // vrrpProtocol is the IP protocol number of VRRP: RFC 9568.
 const vrrpProtocol = 112
 
-// Filter tells who may send VRRP to this host's own addresses. Adverts do not
-// prove who sent them. The filter drops adverts from foreign hosts, adverts in
-// a peer's name from a hardware address that is not the peer's, and adverts of
-// a peer for a VIP that it may never hold, as a worker for the API's.
-// keepalived drops these too, but then forgets to send its own (seen with
-// 2.2.7). Multicast, and other router ids, belong to other programs on this
-// host.
+// Filter lists the hosts that may send VRRP to this host's own addresses.
+// Adverts do not prove who sent them. The filter drops adverts from foreign
+// hosts, adverts in a peer's name from a hardware address that is not the
+// peer's, and adverts of a peer for a VIP that it may never hold, as a worker
+// for the API's. keepalived drops these too, but then forgets to send its own
+// (seen with 2.2.7). Multicast, and other router ids, belong to other programs
+// on this host.
 type Filter struct {
 	Own []netip.Addr
 	// Peers holds the peers of each VIP, by its router id.

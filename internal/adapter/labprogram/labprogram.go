@@ -62,7 +62,7 @@ func (p Program) HandOver(args []string) error {
 	return host.Replace(p.Path, called, args)
 }
 
-// Place tells where the things of a lab are, as printed by `holdfast-lab place
+// Place holds the paths and hosts of a lab, as printed by `holdfast-lab place
 // -o json`.
 type Place struct {
 	Name string `json:"name"`
@@ -98,8 +98,8 @@ func (p Place) APIAccess() (string, error) {
 	return p.Kubeconfig, nil
 }
 
-// Place asks where the things of a lab are. It makes sure that the lab's daemon
-// runs.
+// Place asks for the paths and hosts of a lab. It makes sure that the lab's
+// daemon runs.
 func (p Program) Place(ctx context.Context, lab string) (Place, error) {
 	var out Place
 	text, err := host.Run(ctx, host.Command(p.Path, "place", "--name", lab, "--output", "json"))

@@ -12,7 +12,7 @@ import (
 // statusTimeout bounds crm_mon, which takes 50 ms if Pacemaker answers.
 const statusTimeout = 10 * time.Second
 
-// reportLine prints the status of the whole cluster with the recent fences.
+// reportLine prints the status of the whole cluster with the recorded fences.
 // statusLine prints it without them, so that it does not ask the fencer.
 var (
 	reportLine = []string{"crm_mon", "--one-shot", "--inactive", "--fence-history=3", "--output-as=xml"}

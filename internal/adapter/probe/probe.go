@@ -23,8 +23,8 @@ const (
 	// Answer bounds one answer. A service that needs longer is as good as gone
 	// for its real clients.
 	Answer = time.Second
-	// patience is how many late or bad answers in a row count as ill. If nobody
-	// listens, one is enough.
+	// patience is the number of late or bad answers in a row that count as ill.
+	// If nobody listens, one is enough.
 	patience = 2
 )
 

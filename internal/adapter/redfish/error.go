@@ -58,7 +58,7 @@ const (
 	NotOff Reason = "not-off"
 )
 
-// advice tells what to do for each reason.
+// advice holds the suggested action for each reason.
 var advice = map[Reason]string{
 	Unreachable: "check the address, and that this host reaches the fencing network",
 	Timeout:     "check that the BMC is alive and reset it if it hangs; its web page must open",
@@ -77,7 +77,7 @@ var advice = map[Reason]string{
 	NotOff:      "do not count it as off: wait and read again, or cut its power by other means",
 }
 
-// Error tells what was tried, where, why it failed and what to do. Its text
+// Error reports what was tried, where, why it failed and what to do. Its text
 // contains neither user name nor password, whatever the controller sent.
 type Error struct {
 	// Op is the operation that was tried.

@@ -183,7 +183,7 @@ func (c *Client) renew(ctx context.Context, ended *api) (*api, error) {
 
 const (
 	// logOutTime bounds the end of a session, and logOutLongest bounds it at a
-	// slow controller: somebody waits for whoever ends a fence.
+	// slow controller: a caller waits for the end of a fence, and so for this.
 	logOutTime    = 2 * time.Second
 	logOutLongest = 10 * time.Second
 )

@@ -187,7 +187,7 @@ func TestHardCase15_AnAddressThatMovesToAnotherLinkIsFollowed(t *testing.T) {
 	w.add("eth0", "10.98.0.11/24")
 	f := follow(t, &Source{Namespace: &w.ns})
 	f.until("the host's address", on("eth0", "10.98.0.11"))
-	const long = "bond0.354-longer" // 15 characters are the most
+	const long = "bond0.354-longer" // only 15 characters are allowed
 	for _, step := range []struct{ from, to string }{{"eth0", "br0"}, {"br0", long[:15]}} {
 		w.do(w.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: step.to}}))
 		w.up(step.to)
