@@ -251,8 +251,8 @@ func (a *Agent) warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.Err, "fence_holdfast: warning: "+format+"\n", args...)
 }
 
-// ambiguousError reports a BMC with several systems (or none) of which the
-// target's is not known.
+// ambiguousError reports a BMC that lists several systems, or none, while the
+// identity of the target is unknown.
 type ambiguousError struct {
 	target  string
 	systems []string

@@ -4,7 +4,8 @@
 // internal/install/plan decides.
 //
 // A power failure or kill -9 may cut any step. A journal says that a run began;
-// the next run makes a new plan from the present state and finishes it.
+// the next run makes a new plan from the present state and finishes the
+// work.
 package apply
 
 import (

@@ -67,8 +67,8 @@ func TestAPatchThatDoesNotFitEndsTheBuild(t *testing.T) {
 	}
 }
 
-// A patch may remove something from a module that nobody can download. go's own
-// files would ask for it.
+// A patch may remove an import that nobody can download. The files that go writes
+// by itself would ask for it.
 func TestTidyAsksForNothingThatAPatchTakesOut(t *testing.T) {
 	opts := patchedOptions(t, payload.Patch{File: "cmd/gammad/main.go", Old: "import _ \"example.test/nobodys\"\n"})
 	gamma := opts.Components[len(opts.Components)-1]

@@ -121,8 +121,8 @@ func series(t *testing.T) []map[string]string {
 }
 
 // answers returns what promtool's engine answers to each query in the middle of
-// each moment. promtool prints every answer that differs from the expected one,
-// and none is as expected here.
+// each moment. promtool prints only answers that differ from the expected ones,
+// so the expected ones here are impossible.
 func answers(t *testing.T, queries []string) map[string]string {
 	t.Helper()
 	never := []any{map[string]any{"labels": `{never="so"}`, "value": 0}}

@@ -110,7 +110,7 @@ func clusterRoleBinding() rbacv1.ClusterRoleBinding {
 	}
 }
 
-// corefile is the upstream configuration with these additions:
+// corefile is the upstream configuration with these changes:
 //
 //   - The cluster's own names (api, api-int, *.apps, the nodes) come from the zone
 //     file of the host's own name server. So pods have these names whether or not

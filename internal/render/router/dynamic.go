@@ -45,7 +45,7 @@ type clientAuth struct {
 	ClientAuthType string   `json:"clientAuthType"`
 }
 
-// Names that Traefik puts before its own services.
+// Names of the middlewares before Traefik's own services.
 const (
 	named = "holdfast-named"
 	alive = "holdfast-alive"

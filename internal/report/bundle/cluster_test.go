@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// realServer is the API server of this package's tests, nil where there is none.
+// realServer is the API server of this package's tests, nil if there is none.
 var realServer *apitest.API
 
 func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &realServer)) }

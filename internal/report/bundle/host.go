@@ -90,9 +90,8 @@ func journal(since time.Duration, what string) []string {
 // on the way, as behind ssh, would expand a pattern.
 type fileSet struct{ path, what, at, name string }
 
-// files lists the files to collect, and no others are: /etc/holdfast/fencing, site.json
-// and join-key, /etc/kubernetes/*.conf and pki, Corosync's authkey and pcsd's tokens stay
-// where they are.
+// files lists all files to collect. Others are not read: /etc/holdfast/fencing, site.json
+// and join-key, /etc/kubernetes/*.conf and pki, Corosync's authkey and pcsd's tokens.
 func files() []fileSet {
 	return []fileSet{
 		{"pacemaker/corosync.conf", "Corosync's configuration", corosync.Path, ""},

@@ -23,7 +23,7 @@ const answerTime = 5 * time.Second
 var ErrNoAgent = errors.New("the agent of etcd (podman-etcd.service) does not answer")
 
 // Ask returns the report of the etcd keeper that listens on a socket. The error
-// is ErrNoAgent if nobody listens there or answers in time.
+// is ErrNoAgent if nothing listens there, or if there is no answer in time.
 func Ask(ctx context.Context, socket string) (state.EtcdReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

@@ -28,8 +28,8 @@ const (
 	Label = "holdfast.io/incidents"
 )
 
-// Kept is the number of reports that a host keeps. Of these it publishes the
-// newest published in the API, with at most publishedRecords records.
+// Kept is the number of reports that a host keeps. published is the number of
+// the newest ones that it shows in the API, publishedRecords that of records.
 const (
 	Kept             = 50
 	published        = 10
